@@ -15,6 +15,8 @@ from threadkeep.ports.exchange.foreign import (
     ForeignText,
     ForeignThought,
 )
+from threadkeep.storage.database.columns import to_json
+from threadkeep.storage.text_bytes import ROW_BYTES
 from threadkeep.transfers.foreign import convert_conversation
 
 LARGE = "x" * 100_000
@@ -46,16 +48,17 @@ async def test_contents_are_read_off_the_event_loop(stored: Stored):
 async def test_size_of_a_conversation_is_checked_before_its_contents_are_written(stored: Stored):
     agent = await keep_agent(stored.store)
     exchange = stored.store.exchange
-    assert await exchange.text_bytes(ALICE) == 0
+    before = await exchange.text_bytes(ALICE)
     checked: list[int] = []
     for number in (1, 2):
         whole, contents = convert_conversation(foreign(number), ALICE, agent.id, NOW, {})
         assert sum(len(it) for it in contents.values()) > len(LARGE)
         added = await exchange.add(whole, lambda it, own=contents: own[it.sha256], checked.append)
         assert checked.pop() == added.text_bytes > len(LARGE)
-        assert await exchange.text_bytes(ALICE) == number * added.text_bytes
+        row = ROW_BYTES + len(to_json(whole.conversation.metadata))
+        assert await exchange.text_bytes(ALICE) == before + number * (added.text_bytes + row)
     await stored.store.conversations.delete(ALICE, whole.conversation.id, NOW)
-    assert await exchange.text_bytes(ALICE) == 2 * added.text_bytes  # until it is purged
+    assert await exchange.text_bytes(ALICE) == before + 2 * (added.text_bytes + row)  # until it is purged
     assert await exchange.text_bytes(BOB) == 0
 
     def refuse(size: int) -> None:
@@ -68,4 +71,6 @@ async def test_size_of_a_conversation_is_checked_before_its_contents_are_written
     with pytest.raises(LimitNotAllowed):
         await exchange.add(refused, content, refuse)
     assert await exchange.owner_of("conversation", refused.conversation.id) is None
-    assert await exchange.text_bytes(ALICE) == 2 * added.text_bytes
+    assert await exchange.text_bytes(ALICE) == before + 2 * (added.text_bytes + row)
+    assert await stored.store.conversations.purge(ALICE, whole.conversation.id)
+    assert await exchange.text_bytes(ALICE) == before + added.text_bytes + row

@@ -5,6 +5,7 @@ import pytest
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId, new_uuid
+from threadkeep.ports.allowances import HELD_S, ReplyPlace
 from threadkeep.services import allowances
 from threadkeep.services.allowances import LocalAllowances
 
@@ -118,11 +119,37 @@ async def test_uploads_have_a_rate_of_their_own_counted_in_files():
 
 
 async def test_reply_outside_a_conversation_counts_like_a_turn():
-    limits = LocalAllowances(TurnCaps(at_once=2, per_minute=2), Clock())
-    await limits.take_completion(ALICE, turns_here=1, completions_here=0)
-    for turns, completions in ((1, 1), (0, 2)):
+    clock = Clock()
+    limits = LocalAllowances(TurnCaps(at_once=2, per_minute=4), clock)
+    first, second = (ReplyPlace(ALICE, new_uuid()) for _ in range(2))
+    await limits.take_reply(first, 1)
+    for refused in (limits.take_reply(second, 1), take(limits, running=1)):
         with pytest.raises(RateLimited, match="2 turns running"):
-            await limits.take_completion(ALICE, turns_here=turns, completions_here=completions)
-    await limits.take_completion(ALICE, turns_here=0, completions_here=1)
-    with pytest.raises(RateLimited, match="per minute"):
-        await limits.take_completion(ALICE, turns_here=0, completions_here=0)
+            await refused
+    await take(limits, BOB, 1)
+    await limits.take_reply(second, 0)
+    await limits.give_reply_back(first)
+    await take(limits, running=0)
+    clock.now += HELD_S - 1
+    await limits.renew_replies([first, second])  # what was given back stays so
+    clock.now += HELD_S - 1
+    await take(limits, running=0)
+    with pytest.raises(RateLimited, match="2 turns running"):
+        await take(limits, running=1)
+    clock.now += 2  # nobody has renewed it
+    await take(limits, running=1)
+
+
+async def test_writes_have_a_rate_of_their_own():
+    clock = Clock()
+    limits = LocalAllowances(TurnCaps(per_minute=1, writes_per_minute=2), clock)
+    for _ in range(2):
+        await limits.take_write(ALICE)
+    with pytest.raises(RateLimited, match="2 things per minute") as refused:
+        await limits.take_write(ALICE)
+    assert refused.value.details == {"limit": "writesPerMinute", "most": 2}
+    assert refused.value.retry_after_s == 30
+    await limits.take_write(BOB)
+    await take(limits)
+    clock.now += 30
+    await limits.take_write(ALICE)

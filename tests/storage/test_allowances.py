@@ -13,6 +13,7 @@ from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId, new_uuid
 from threadkeep.domain.message import MessageStatus
+from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.store import Store
 from threadkeep.storage.allowances import TAKEN_LATELY_MS, SqlAllowances
 from threadkeep.storage.database.connector import Database, Statement
@@ -145,13 +146,45 @@ async def test_call_outside_a_turn_counts_in_the_minute_only(nodes: list[Databas
 
 @pytest.mark.usefixtures("store")
 async def test_reply_outside_a_conversation_counts_beside_the_turns_of_all_nodes(nodes: list[Database]):
-    limits = SqlAllowances(nodes[0], TurnCaps(at_once=2))
-    await limits.take_completion(ALICE, turns_here=0, completions_here=1)
-    assert await take(limits)  # which begins on any node
-    with pytest.raises(RateLimited, match="2 turns running"):
-        await limits.take_completion(ALICE, turns_here=0, completions_here=1)
-    with pytest.raises(RateLimited, match="2 turns running"):
-        await limits.take_completion(ALICE, turns_here=0, completions_here=2)
+    here, there = (SqlAllowances(node, TurnCaps(at_once=3)) for node in nodes)
+    places = [ReplyPlace(ALICE, new_uuid()) for _ in range(10)]
+    results = await asyncio.gather(
+        *(limits.take_reply(it, 0) for it, limits in zip(places, (here, there) * 5, strict=True)),
+        return_exceptions=True,
+    )
+    taken = [it for it, result in zip(places, results, strict=True) if result is None]
+    assert len(taken) == 3
+    assert not await take(here) and not await take(there)
+    assert await take(there, BOB)
+    await there.give_reply_back(taken[0])  # of whichever node
+    assert [await take(here), await take(there)] == [True, False]
+
+
+@pytest.mark.usefixtures("store")
+async def test_reply_of_a_process_that_was_killed_gives_its_place_back(nodes: list[Database]):
+    here, there = (SqlAllowances(node, TurnCaps(at_once=2)) for node in nodes)
+    killed, running = (ReplyPlace(ALICE, new_uuid()) for _ in range(2))
+    for place in (killed, running):
+        await here.take_reply(place, 0)
+    expired = f'{{"{killed.id}": 1, "{running.id}": 1}}'
+    await nodes[0].execute(Statement("UPDATE tk_allowances SET replies = :replies")(replies=expired))
+    await here.renew_replies([running])
+    assert [await take(there), await take(there)] == [True, False]
+    await here.renew_replies([killed])  # too late: it comes back to nothing
+    await here.give_reply_back(running)
+    assert [await take(there), await take(there)] == [True, False]
+
+
+@pytest.mark.usefixtures("store")
+async def test_writes_are_counted_for_all_nodes_together(nodes: list[Database]):
+    here, there = (SqlAllowances(node, TurnCaps(writes_per_minute=5)) for node in nodes)
+    results = await asyncio.gather(
+        *(limits.take_write(ALICE) for limits in (here, there) * 5), return_exceptions=True
+    )
+    assert sum(it is None for it in results) == 5
+    (refused, *_) = [it for it in results if isinstance(it, RateLimited)]
+    assert refused.details == {"limit": "writesPerMinute", "most": 5} and 1 <= refused.retry_after_s <= 12
+    assert await take(here)
 
 
 @pytest.mark.usefixtures("store")

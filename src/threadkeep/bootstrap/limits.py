@@ -50,5 +50,6 @@ def build_allowances(settings: Settings, database: Database) -> Allowances:
         at_once=settings.user_running_turns,
         per_minute=settings.user_turns_per_minute,
         uploads_per_minute=settings.user_uploads_per_minute,
+        writes_per_minute=settings.user_writes_per_minute,
     )
     return LocalAllowances(caps) if database.dialect == "sqlite" else SqlAllowances(database, caps)

@@ -39,6 +39,7 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
 from threadkeep.services.exchange.import_runs import ImportRuns
 from threadkeep.services.exchange.imports import Import, UsersImport
@@ -60,6 +61,7 @@ from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.replies.resumed_turns import ResumedTurns
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
@@ -94,6 +96,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     talks = _build_talks(settings, adapters, parts, await _start_turns(settings, adapters, parts))
     services = _build_services(settings, adapters, parts, talks, live_gateways)
+    started.push_async_callback(parts.places.close)
     started.push_async_callback(services.completions.close)
     started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -154,6 +157,8 @@ class _Parts:
     passages: Passages
     tools: AgentTools
     files: Files
+    places: ReplyPlaces
+    creations: Creations
     schemas: SchemaChecker
 
 
@@ -183,6 +188,8 @@ def _build_parts(
         passages=Passages(retriever),
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
         files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
+        places=ReplyPlaces(adapters.allowances, node.running_of, adapters.loops),
+        creations=Creations(store.stored_bytes, adapters.allowances, caps),
         schemas=SchemaChecker(),
     )
 
@@ -258,12 +265,13 @@ def _build_services(
         memories=Memories(store, agents, clock),
         feedback=Feedbacks(store, agents, clock),
         conversations=conversations,
+        creations=parts.creations,
         turns=turns,
         sending=sending,
         approvals=approvals,
         running_turns=running_turns,
         queue=Queue(store, turns, clock, caps),
-        branches=Branches(store, turns, history, clock, caps),
+        branches=Branches(store, turns, history, parts.creations, clock, caps),
         added_messages=AddedMessages(store, conversations, sending, turns, history, clock, caps),
         outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
         executions=Executions(store, turns, history, clock),
@@ -310,7 +318,7 @@ def _build_reruns(adapters: Adapters, parts: _Parts) -> Reruns:
     return Reruns(
         adapters.store,
         parts.choice,
-        adapters.allowances,
+        parts.places,
         adapters.clock,
         parts.caps,
         meter=lambda model, agent, user: spending.metered(model, agent, user, Purpose.RERUN),
@@ -329,7 +337,7 @@ def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTo
         client_tools,
         parts.schemas,
         parts.files,
-        adapters.allowances,
+        parts.places,
         adapters.spending,
         adapters.clock,
         parts.caps,

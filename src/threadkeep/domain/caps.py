@@ -74,19 +74,10 @@ class OperatorCaps:
         self.check_bytes(size)
 
     def check_bytes(self, size: int) -> None:
-        """Refuses a document or file if its user would then have too many bytes of both."""
+        """Refuses what would give its user too many bytes: of conversations, files and documents."""
         if self.bytes and size > self.bytes:
             raise LimitNotAllowed(
-                f"Your documents and files can't exceed {self.bytes} bytes in total; adding this would bring "
-                f"them to {size}. Delete some documents, or permanently delete conversations with files.",
-                details={"limit": "bytes", "most": self.bytes},
-            )
-
-    def check_import(self, size: int) -> None:
-        """Refuses a conversation to import if its user would then have too many bytes of everything."""
-        if self.bytes and size > self.bytes:
-            raise LimitNotAllowed(
-                f"With it, your conversations, files and documents would have {size:,} bytes; "
+                f"With this, your conversations, files and documents would have {size:,} bytes; "
                 f"THREADKEEP_USER_BYTES allows {self.bytes:,}. Permanently delete some conversations, or "
                 "delete some documents.",
                 details={"limit": "bytes", "most": self.bytes},
@@ -119,12 +110,13 @@ def _camel(name: str) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCaps:
     """How many turns of one user may run at once and begin in a minute, and how many files the user may
-    upload in a minute; 0 means no cap.
+    upload, and what else they may create, in a minute; 0 means no cap.
     """
 
     at_once: int = 0
     per_minute: int = 0
     uploads_per_minute: int = 0
+    writes_per_minute: int = 0
 
     def too_many_at_once(self) -> RateLimited:
         """The error for a user who has too many turns running."""
@@ -149,5 +141,15 @@ class TurnCaps:
         return RateLimited(
             f"You can upload {self.uploads_per_minute} files per minute. Try again in {wait_s} s.",
             details={"limit": "uploadsPerMinute", "most": self.uploads_per_minute},
+            retry_after_s=wait_s,
+        )
+
+    def too_many_writes(self, *, wait_s: float) -> RateLimited:
+        """The error for a user who has created too many things."""
+        wait_s = max(1, math.ceil(wait_s))
+        return RateLimited(
+            f"You can create {self.writes_per_minute} things per minute besides turns. Try again in "
+            f"{wait_s} s.",
+            details={"limit": "writesPerMinute", "most": self.writes_per_minute},
             retry_after_s=wait_s,
         )

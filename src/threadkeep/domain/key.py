@@ -3,7 +3,7 @@
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import Forbidden, InvalidRequest, Unauthenticated
@@ -66,6 +66,35 @@ class Key:
     expires_at: int | None
     last_used_at: int | None = None
     """Not later than the last use, and at most a minute before it."""
+    parent_id: KeyId | None = None
+    """The key that made it, with which it goes; None if a person did."""
+    payer_id: KeyId | None = None
+    """The key further up whose budget it spends; None if it has its own, or none."""
+
+    @property
+    def paid_by(self) -> KeyId:
+        """The key that its model calls count for."""
+        return self.payer_id or self.id
+
+    def limited(self, draft: "KeyDraft") -> "KeyDraft":
+        """What another key can be that this one makes: at most its scopes, agents, budget and expiry."""
+        for scope in draft.scopes:
+            self.check_scope(scope)
+        if self.budget_month and draft.budget_month:
+            raise InvalidRequest(
+                "The API key that makes this one has a budget, which both share. Leave `budgetMonth` out.",
+                param="budgetMonth",
+            )
+        if self.expires_at is not None and (draft.expires_at or 0) > self.expires_at:
+            raise InvalidRequest(
+                "`expiresAt` can't be later than that of the API key that makes this one.", param="expiresAt"
+            )
+        return replace(
+            draft,
+            agents=self.agents if draft.agents is None else draft.agents,
+            budget_month=self.budget_month or draft.budget_month,
+            expires_at=draft.expires_at or self.expires_at,
+        )
 
     def check_valid(self, now: int) -> None:
         """Refuses a key that has expired."""

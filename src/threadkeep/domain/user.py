@@ -7,7 +7,7 @@ from typing import Any, cast
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, Unauthenticated
 from threadkeep.domain.ids import AgentId, KeyId, UserId
-from threadkeep.domain.key import Key
+from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.text import check_storable, is_blank
 
 MOST_USER_ID_CHARACTERS = 255
@@ -60,8 +60,10 @@ class User:
 
     @property
     def key_id(self) -> KeyId | None:
-        """The id of their key, if they have signed in with one."""
-        return self.key.id if self.key else None
+        """The key that pays for what they do, if they have signed in with one: it, or one that shares its
+        budget.
+        """
+        return self.key.paid_by if self.key else None
 
     @property
     def agents(self) -> frozenset[AgentId] | None:
@@ -74,8 +76,8 @@ class User:
 
 
 def user_of_key(key: Key) -> User:
-    """The user that a key acts for. A key limited to some agents can change nothing else."""
-    is_admin = key.is_admin and key.agents is None
+    """The user that a key acts for: an admin only with the scope `admin`, and for all agents."""
+    is_admin = key.is_admin and key.agents is None and Scope.ADMIN in key.scopes
     role = UserRole.ADMIN if is_admin else UserRole.USER
     return User(key.user_id, role, may_run_programs=key.may_run_programs, key=key)
 

@@ -178,6 +178,7 @@ _TABLE = (
         headers={"If-Match": "The agent's `ETag`: change the agent only if it is unchanged since."},
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="creation",
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(
@@ -204,6 +205,7 @@ _TABLE = (
         mcp_servers.test_mcp_server,
         "Agents",
         errors=(*_AGENT, McpServerNotFound, Forbidden),
+        stores="nothing",
     ),
     Route("GET", "/api/agents/{agent_id}/prompt", prompts.get_prompt, "Agents", errors=(*_AGENT, Forbidden)),
     Route(
@@ -278,6 +280,7 @@ _TABLE = (
         "Documents",
         202,
         (*_DOCUMENT, IllegalTransition),
+        stores="nothing",
     ),
     Route(
         "GET",
@@ -359,6 +362,7 @@ _TABLE = (
         "Conversations",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -367,6 +371,7 @@ _TABLE = (
         "Conversations",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     # Imports
     Route(
@@ -397,6 +402,7 @@ _TABLE = (
         errors=(ImportNotFound,),
         scope=Scope.CHAT,
         within_agents=False,
+        stores="nothing",
     ),
     # Messages
     Route(
@@ -418,6 +424,7 @@ _TABLE = (
         also=(202,),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -427,6 +434,7 @@ _TABLE = (
         errors=(MessageNotFound,),
         also=(204,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
@@ -453,6 +461,7 @@ _TABLE = (
         errors=(TurnNotFound, ApprovalNotFound, ApprovalAnswered, ApprovalExpired),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "PATCH",
@@ -470,6 +479,7 @@ _TABLE = (
         ),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "DELETE",
@@ -490,6 +500,7 @@ _TABLE = (
         gives=_LOCATION,
         also=(202,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -510,6 +521,7 @@ _TABLE = (
         most_body_bytes=None,
         also=(202,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -518,6 +530,7 @@ _TABLE = (
         "Messages",
         errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -537,6 +550,7 @@ _TABLE = (
         "Turns",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -546,6 +560,7 @@ _TABLE = (
         errors=(*_CONVERSATION, MessageContentRequired),
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="record",
     ),
     Route("GET", "/api/turns/{turn_id}", turns.get_turn, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -576,6 +591,7 @@ _TABLE = (
         ),
         scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="nothing",
     ),
     Route("GET", "/api/turns/{turn_id}/context", turns.get_turn_context, "Turns", errors=(TurnNotFound,)),
     Route(
@@ -608,6 +624,7 @@ _TABLE = (
         ),
         scope=Scope.CHAT,
         creates=True,
+        stores="nothing",
     ),
     Route(
         "GET",
@@ -645,6 +662,7 @@ _TABLE = (
         "Briefings",
         errors=(BriefingNotFound, AgentNotFound, Conflict),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "POST",
@@ -653,6 +671,7 @@ _TABLE = (
         "Briefings",
         errors=(BriefingNotFound,),
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "DELETE",
@@ -674,6 +693,7 @@ _TABLE = (
         gives=_SENT_LOCATION,
         most_body_bytes=None,
         scope=Scope.CHAT,
+        stores="nothing",
     ),
     Route(
         "GET",

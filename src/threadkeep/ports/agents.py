@@ -46,6 +46,10 @@ class AgentStore(Protocol):
         """The same, with the user's main conversation with it, if there is one."""
         ...
 
+    async def note_prompt_bytes(self, agent_id: AgentId, size: int) -> None:
+        """Records what the files of an agent's prompt take."""
+        ...
+
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones, oldest first."""
         ...

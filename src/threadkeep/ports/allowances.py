@@ -1,8 +1,21 @@
 """Limits on each user's turns, at once and per minute, and on their uploads per minute."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.ids import TurnId, UserId
+
+HELD_S = 30.0
+"""How long a reply outside a turn has its place without being renewed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPlace:
+    """A reply outside any turn, among those that its user may run at once."""
+
+    user_id: UserId
+    id: str
 
 
 class Allowances(Protocol):
@@ -25,13 +38,25 @@ class Allowances(Protocol):
         """Reserves a model call outside a turn; it counts as one of the user's calls per minute."""
         ...
 
-    async def take_completion(self, user_id: UserId, *, turns_here: int, completions_here: int) -> None:
-        """Reserves a reply outside any conversation; while it runs, it counts like a turn.
+    async def take_reply(self, place: ReplyPlace, running_here: int) -> None:
+        """Reserves a reply outside any turn, given the user's running turns on this node.
 
-        Given the user's turns and such replies that run on this node.
+        It also counts as one of the user's calls per minute. It has its place for `HELD_S`.
         """
+        ...
+
+    async def renew_replies(self, places: Collection[ReplyPlace]) -> None:
+        """Gives replies that still run their places for another `HELD_S`."""
+        ...
+
+    async def give_reply_back(self, place: ReplyPlace) -> None:
+        """Frees the place of a reply that has ended."""
         ...
 
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute."""
+        ...
+
+    async def take_write(self, user_id: UserId) -> None:
+        """Takes one of the things that the user may create per minute besides turns."""
         ...

@@ -17,7 +17,7 @@ class Room:
     """How many files wait for a message."""
     unsent_bytes: int
     total_bytes: int
-    """The bytes of all files, sent or not, in all their forms, and of the documents of the user's agents."""
+    """The bytes of all files, sent or not, in all their forms, of documents, and of all texts."""
 
 
 CheckRoom = Callable[[Room], None]

@@ -17,7 +17,10 @@ class KeyStore(Protocol):
     """Users' API keys, each found by the hash of its value."""
 
     async def add(self, key: Key, key_hash: str, entry: AuditEntry, *, most: int) -> bool:
-        """Stores a new key; False if its user has `most` already. The user becomes known."""
+        """Stores a new key; False if its user has `most` already. The user becomes known.
+
+        Unauthenticated if the key that makes it was revoked meanwhile.
+        """
         ...
 
     async def find(self, key_hash: str) -> Key | None:
@@ -29,7 +32,7 @@ class KeyStore(Protocol):
         ...
 
     async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
-        """Deletes a user's key; False if there is none."""
+        """Deletes a user's key, and those that it has made; False if there is none."""
         ...
 
     async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:

@@ -37,6 +37,10 @@ class PromptFiles(Protocol):
         """Replaces an agent's component atomically; an empty text removes it."""
         ...
 
+    async def size(self, agent_id: AgentId) -> int:
+        """The bytes of an agent's own files."""
+        ...
+
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have a folder."""
         ...

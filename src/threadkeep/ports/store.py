@@ -33,6 +33,7 @@ from threadkeep.ports.receipts import ReceiptStore
 from threadkeep.ports.repeats import RepeatStore
 from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.sharing.shares import ShareStore
+from threadkeep.ports.stored_bytes import StoredBytes
 from threadkeep.ports.turn_log import TurnLogStore
 from threadkeep.ports.turns import TurnStore
 from threadkeep.ports.users import UserStore
@@ -71,6 +72,7 @@ class Store:
     gateways: GatewayStore
     exchange: ExchangeStore
     import_runs: ImportRunStore
+    stored_bytes: StoredBytes
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     ping: Callable[[], Awaitable[None]]

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from starlette.requests import Request
@@ -35,12 +35,20 @@ from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.services.services import Services
 from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
+from threadkeep.wire.inside import INSIDE
 from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY, JsonShape
 
 log = logging.getLogger("threadkeep.http")
 
 T = TypeVar("T")
 B = TypeVar("B")
+
+
+Stores = Literal["creation", "record", "text", "nothing"]
+"""What a request adds outside turns: something new, which counts per minute; a record of what ran elsewhere;
+another text; or nothing, like turns, decisions, and what stops or brings back something.
+"""
+SMALL_CHANGE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +119,15 @@ class Route:
 
     `errors` are those that it can raise beyond those of every route, `also` are further statuses of a
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
-    `scope` is what an API key needs for it: by default `read` for GET, and `admin` for anything else.
+    `scope` is what an API key needs for it: by default `read` for GET outside `/api/admin`, and
+    `admin` for anything else.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
     `creates` says that it makes something new, so that it takes an `Idempotency-Key`.
     `says_more_to_admins` recognizes who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
+    `stores` says what it adds to what its user has: by default POST and PUT create something, PATCH changes a
+    text, and nothing of `/api/admin` is a user's.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
     `body_has_files` also allows for the largest upload in it, as base64, and for a long history.
     `is_large` says that its response may have megabytes: a thread encodes it.
@@ -135,6 +146,7 @@ class Route:
     signed_in: bool = True
     says_more_to_admins: bool = False
     opens_share: bool = False
+    stores: Stores | None = None
     most_body_bytes: int | None = SMALL_BODY_BYTES
     body_has_files: bool = False
     is_large: bool = False
@@ -145,7 +157,22 @@ class Route:
     @property
     def needed_scope(self) -> Scope:
         """What an API key needs for it."""
-        return self.scope or (Scope.READ if self.method == "GET" else Scope.ADMIN)
+        only_reads = self.method == "GET" and not self.path.startswith("/api/admin/")
+        return self.scope or (Scope.READ if only_reads else Scope.ADMIN)
+
+    @property
+    def added(self) -> "Stores":
+        """What it adds to what its user has."""
+        if self.stores is not None or self.path.startswith("/api/admin/"):
+            return self.stores or "nothing"
+        return (
+            "creation" if self.method in {"POST", "PUT"} else "text" if self.method == "PATCH" else "nothing"
+        )
+
+    def needs_room(self, size: int) -> bool:
+        """Whether a body of this size takes room; a small change never does, so that nobody is stuck."""
+        is_new = self.method == "POST" and self.added in {"creation", "record"}
+        return is_new or (self.added != "nothing" and size > SMALL_CHANGE_BYTES)
 
     def check_key(self, key: Key) -> None:
         """Refuses a key with too little scope, or one for some agents where this concerns more than them."""
@@ -241,12 +268,16 @@ def endpoint(
         if user.key is not None:
             route.check_key(user.key)
             await check_reach((await services()).store, user, request.path_params)
+        if route.added == "creation" and INSIDE not in request.scope.get("extensions", ()):
+            await (await services()).creations.take(user)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not handled.files
         with limits.large.of(user.id) as body:
             if reads:
                 counted = JsonShape(most_values, most_text=limits.most_bytes)
                 await read_json(request, body, counted, most_bytes, limits.wait_s)
+            if route.needs_room(body.size):
+                await (await services()).creations.check_room(user.id, body.size)
             return await handle(request, user, body)
 
     async def handle(request: Request, user: User, body: Body) -> Response:

@@ -31,6 +31,7 @@ class AgentCopies:
         # Files first, as in an import: an existing copy has its files.
         await self._copy_files(source.id, copy.id)
         await self._agents.add(user, copy, "duplicate", {"name": copy.name, "from": source.id})
+        await self._agents.note_prompt_bytes(copy.id, await self._files.size(copy.id))
         return copy
 
     async def _copy_files(self, source_id: AgentId, copy_id: AgentId) -> None:

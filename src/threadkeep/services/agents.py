@@ -180,6 +180,10 @@ class Agents:
             agent_id, lambda agent: agent, lambda agent: self._entry(user, action, agent, details)
         )
 
+    async def note_prompt_bytes(self, agent_id: AgentId, size: int) -> None:
+        """Records what the files of an agent's prompt take: they count for its owner."""
+        await self._store.agents.note_prompt_bytes(agent_id, size)
+
     async def audit(self, user: User, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:
         """Who changed which agent; for admins."""
         if not user.is_admin:

@@ -1,11 +1,12 @@
 """Limits on a user's turns and uploads, counted in this process: for a node alone with its database."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.ports.allowances import HELD_S, ReplyPlace
 
 MOST_USERS = 10_000
 
@@ -56,14 +57,16 @@ class LocalAllowances:
         self._caps = caps
         self._turns = _Rate(caps.per_minute, clock)
         self._uploads = _Rate(caps.uploads_per_minute, clock)
+        self._writes = _Rate(caps.writes_per_minute, clock)
+        self._clock = clock
+        self._replies: dict[ReplyPlace, float] = {}
+        """Until when each reply outside turns has its place."""
 
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
         """Reserves a turn for the user, given the number already running; raises RateLimited at the limit."""
-        others = running_here if after is None else running_here - 1
-        if self._caps.at_once and others >= self._caps.at_once:
-            raise self._caps.too_many_at_once()
+        self._check_at_once(user_id, running_here if after is None else running_here - 1)
         await self.take_call(user_id)
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:
@@ -75,13 +78,34 @@ class LocalAllowances:
         if wait_s := self._turns.take(user_id):
             raise self._caps.too_many_a_minute(wait_s=wait_s)
 
-    async def take_completion(self, user_id: UserId, *, turns_here: int, completions_here: int) -> None:
-        """Reserves a reply outside any conversation."""
-        if self._caps.at_once and turns_here + completions_here >= self._caps.at_once:
+    async def take_reply(self, place: ReplyPlace, running_here: int) -> None:
+        """Reserves a reply outside any turn."""
+        self._check_at_once(place.user_id, running_here)
+        await self.take_call(place.user_id)
+        self._replies[place] = self._clock() + HELD_S
+
+    async def renew_replies(self, places: Collection[ReplyPlace]) -> None:
+        """Gives replies their places for another while."""
+        until = self._clock() + HELD_S
+        self._replies |= {place: until for place in places if place in self._replies}
+
+    async def give_reply_back(self, place: ReplyPlace) -> None:
+        """Frees the place of a reply that has ended."""
+        self._replies.pop(place, None)
+
+    def _check_at_once(self, user_id: UserId, turns: int) -> None:
+        now = self._clock()
+        self._replies = {place: until for place, until in self._replies.items() if until > now}
+        replies = sum(place.user_id == user_id for place in self._replies)
+        if self._caps.at_once and turns + replies >= self._caps.at_once:
             raise self._caps.too_many_at_once()
-        await self.take_call(user_id)
 
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute."""
         if wait_s := self._uploads.take(user_id, count):
             raise self._caps.too_many_uploads(wait_s=wait_s)
+
+    async def take_write(self, user_id: UserId) -> None:
+        """Takes one of the things that the user may create per minute besides turns."""
+        if wait_s := self._writes.take(user_id):
+            raise self._caps.too_many_writes(wait_s=wait_s)

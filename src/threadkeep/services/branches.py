@@ -26,6 +26,7 @@ from threadkeep.services.access import (
     own_message,
     to_message_id,
 )
+from threadkeep.services.creations import Creations
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
 from threadkeep.transfers.fork import Fork, payload_ids
@@ -43,12 +44,19 @@ class Branches:
     """The use cases of branches."""
 
     def __init__(
-        self, store: Store, turns: Turns, history: History, clock: Clock, caps: OperatorCaps
+        self,
+        store: Store,
+        turns: Turns,
+        history: History,
+        creations: Creations,
+        clock: Clock,
+        caps: OperatorCaps,
     ) -> None:
         self._store = store
         self._caps = caps
         self._turns = turns
         self._history = history
+        self._creations = creations
         self._clock = clock
 
     async def choose(
@@ -104,6 +112,7 @@ class Branches:
             branch = await branch_up_to(self._store, conversation, message_id)
             # Here a fork is refused, before anything is stored.
             self._caps.check_messages(conversation.following(branch).message_count)
+            await self._creations.check_copy(user.id, conversation.id)
             try:
                 copy = await self._copy(conversation, branch)
             except _PathMoved:

@@ -42,9 +42,14 @@ class Keys:
         """Users whose keys don't have the admin role, and until when that counts."""
 
     async def create(self, user: User, draft: KeyDraft) -> tuple[Key, str]:
-        """A new key of the user, and its value, which nobody can read again."""
+        """A new key of the user, and its value, which nobody can read again.
+
+        What a key makes can do no more than it, and goes with it.
+        """
+        if (parent := user.key) is not None:
+            draft = parent.limited(draft)
         for agent_id in draft.agents or ():  # it acts without the admin role
-            await self._agents.get(User(user.id), agent_id)
+            await self._agents.get(User(user.id, key=parent), agent_id)
         now, value = self._clock(), new_key_value()
         key = Key(
             id=KeyId(new_uuid()),
@@ -58,8 +63,10 @@ class Keys:
             budget_month=draft.budget_month,
             created_at=now,
             expires_at=draft.expiry(now),
+            parent_id=parent and parent.id,
+            payer_id=parent.paid_by if parent and parent.budget_month else None,
         )
-        entry = self._entry(user, "create_key", {"keyId": key.id, "scopes": list(key.scopes)})
+        entry = self._entry(user, "create_key", _details(key))
         if not await self._store.keys.add(key, hash_of(value), entry, most=MOST_KEYS):
             raise LimitNotAllowed(
                 f"You have {MOST_KEYS} keys, the most allowed. Revoke one that you no longer use.",
@@ -71,15 +78,20 @@ class Keys:
     async def list(self, user: User) -> Sequence[Key]:
         """The user's keys, newest first; a key that is limited to agents sees only itself."""
         keys = await self._store.keys.of_user(user.id)
-        return keys if user.agents is None else [key for key in keys if key.id == user.key_id]
+        return (
+            keys if user.key is None or user.agents is None else [it for it in keys if it.id == user.key.id]
+        )
 
     async def revoke(self, user: User, key_id: str) -> None:
-        """Deletes one of the user's keys. What it has open ends within seconds, on every node."""
+        """Deletes one of the user's keys, and those that it has made.
+
+        What they have open ends within seconds, on every node.
+        """
         id_ = KeyId(key_id.lower())
         entry = self._entry(user, "revoke_key", {"keyId": id_})
         if not is_uuid(key_id) or not await self._store.keys.remove(user.id, id_, entry):
             raise KeyNotFound
-        self._forget(lambda key: key.id == id_)
+        self.forget_user(user.id)
 
     async def sign_in(self, value: str) -> User:
         """The user whom a key signs in; Unauthenticated if it is unknown, revoked or expired."""
@@ -122,14 +134,16 @@ class Keys:
 
     def forget_user(self, user_id: UserId) -> None:
         """Reads the user's keys again before they sign in."""
-        self._forget(lambda key: key.user_id == user_id)
-
-    def _forget(self, is_gone: Callable[[Key], bool]) -> None:
-        for key_hash in [key_hash for key_hash, (key, _) in self._known.items() if is_gone(key)]:
+        for key_hash in [key_hash for key_hash, (key, _) in self._known.items() if key.user_id == user_id]:
             del self._known[key_hash]
 
     def _entry(self, user: User, action: str, details: dict[str, object]) -> AuditEntry:
         return AuditEntry(new_uuid(), self._clock(), user.id, action, None, details)
+
+
+def _details(key: Key) -> dict[str, object]:
+    parent = {"parentId": key.parent_id} if key.parent_id else {}
+    return {"keyId": key.id, "scopes": list(key.scopes), **parent}
 
 
 def _remember(known: OrderedDict[K, V], name: K, value: V) -> None:

@@ -102,6 +102,7 @@ class Prompts:
         check_storable(text, "text")
         await self._agents.note(user, agent.id, "prompt", {"component": which})
         await self._files.write(agent.id, which, "" if is_blank(text) else text)
+        await self._agents.note_prompt_bytes(agent.id, await self._files.size(agent.id))
         return await self.assemble(agent, self._own_model(agent))
 
     async def forget(self, agent_ids: Iterable[AgentId]) -> None:

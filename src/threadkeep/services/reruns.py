@@ -1,7 +1,7 @@
 """Reruns: a turn's stored request, run again beside its conversation, which stays as it is."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any, Literal
@@ -33,13 +33,13 @@ from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.recorded_calls import CallKey, RecordedCall, call_key, in_both
 from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.engine.turn_models import why_unfit
-from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.reply_places import ReplyPlaces
 
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}
@@ -120,7 +120,7 @@ class Reruns:
         self,
         store: Store,
         choice: ModelChoice,
-        allowances: Allowances,
+        places: ReplyPlaces,
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
         *,
@@ -129,7 +129,7 @@ class Reruns:
     ) -> None:
         self._store = store
         self._choice = choice
-        self._allowances = allowances
+        self._places = places
         self._clock = clock
         self._caps = caps
         self._meter = meter
@@ -150,7 +150,7 @@ class Reruns:
         asked, reply = await self._messages(turn)
         recorded = await self._recorded(turn, reply, request, model)
         contents = await self._contents(turn, request, recorded)
-        await self._allowances.take_call(user.id)
+        place = await self._places.take(user.id)
         original = Original(
             turn=turn,
             request=request,
@@ -166,6 +166,7 @@ class Reruns:
             TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s),
             self._clock,
             self._price,
+            lambda: self._places.hold(place),
         )
 
     async def _readable(self, user: User, turn_id: str) -> Readable:
@@ -298,7 +299,9 @@ class Rerun:
         limits: TurnLimits,
         clock: Clock,
         price: PriceUsage,
+        in_place: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
+        self._in_place = in_place
         self._question = question
         self._run_before = run_before
         self._original = original
@@ -323,7 +326,7 @@ class Rerun:
             signed_by=self._model.signer,
         )
         seq = 0
-        async with aclosing(running):
+        async with self._in_place(), aclosing(running):
             async for body in running:
                 seq, self._ended_at = seq + 1, self._clock()
                 event = TurnEvent(self._original.turn.id, seq, self._ended_at, body)

@@ -18,6 +18,7 @@ from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
 from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
 from threadkeep.services.exchange.import_runs import ImportRuns
 from threadkeep.services.executions import Executions
@@ -52,6 +53,7 @@ class Services:
     agent_copies: AgentCopies
     mcp_servers: McpServers
     conversations: Conversations
+    creations: Creations
     documents: Documents
     files: Files
     gateways: Gateways

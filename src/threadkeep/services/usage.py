@@ -63,7 +63,7 @@ class Usages:
             budgets = self._spending.budgets_of_user(user.id)
         else:
             budgets, keys = [], [it for it in keys if it.id == user.key_id]
-        budgets += self._spending.budgets_of_keys(keys)
+        budgets += self._spending.budgets_of_keys(it for it in keys if it.paid_by == it.id)
         after: str | None = None
         for _ in range(0, MOST_AGENTS, AGENTS_A_PAGE):
             page = await self._store.agents.page(user.id, after=after, offset=0, limit=AGENTS_A_PAGE)

@@ -40,7 +40,11 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = 0
     user_running_turns: Annotated[
         int,
-        Meta(ge=0, description="Maximum turns one user can run at once, across all nodes; 0: no limit."),
+        Meta(
+            ge=0,
+            description="Maximum turns one user can run at once, across all nodes; replies outside "
+            "conversations and reruns count; 0: no limit.",
+        ),
     ] = 100
     user_turns_per_minute: Annotated[
         int,
@@ -60,6 +64,16 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             "0: no limit.",
         ),
     ] = 120
+    user_writes_per_minute: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Maximum things one user can create per minute besides turns, such as conversations, "
+            "forks, added messages, agents and keys, across all nodes; 0: no limit. Not for `local`, nor for "
+            "a client in the server's own process.",
+        ),
+    ] = 600
     user_documents: Annotated[
         int,
         Meta(ge=0, description="Maximum number of documents across all agents of one owner; 0: no limit."),
@@ -68,9 +82,9 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Meta(
             ge=0,
-            description="Maximum bytes of one user: files of messages, sent or not, equal ones counted once, "
-            "and the documents of the user's agents; for an import also the text of the user's "
-            "conversations; 0: no limit.",
+            description="Maximum bytes of one user: the text of conversations and agents, files of messages, "
+            "sent or not, equal ones counted once, and the documents of the user's agents. Beyond it "
+            "nothing new is stored, but turns go on; 0: no limit.",
         ),
     ] = 10 * 1024**3
     conversation_messages: Annotated[

@@ -53,6 +53,8 @@ _PAGE = Statement(
     ) AS visible ORDER BY id LIMIT :limit OFFSET :offset"""
 )
 
+_NOTE_PROMPT_BYTES = Statement("UPDATE tk_agents SET prompt_bytes = :size WHERE id = :id")
+
 # A text in other settings may look the same, hence only a first choice.
 _WITH_COMMANDS = Statement("""SELECT settings FROM tk_agents WHERE settings LIKE '%"command":%'""")
 
@@ -98,6 +100,10 @@ class SqlAgents:
     ) -> tuple[Agent, Conversation | None] | None:
         """One agent, even a deleted one, and the user's main conversation with it."""
         return await self._database.read(lambda: self._get_with_main(user_id, agent_id))
+
+    async def note_prompt_bytes(self, agent_id: AgentId, size: int) -> None:
+        """Records what the files of an agent's prompt take."""
+        await self._database.execute(_NOTE_PROMPT_BYTES(id=agent_id, size=size))
 
     async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones, oldest first."""

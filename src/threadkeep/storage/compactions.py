@@ -9,6 +9,7 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, ConversationId
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, count
 
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
     created_at"""
@@ -105,6 +106,11 @@ class SqlCompactions:
         return await self._database.write(lambda: _undo(compaction))
 
 
+def compaction_bytes(compaction: Compaction) -> int:
+    """What a compaction takes in the database."""
+    return ROW_BYTES + byte_length(compaction.summary)
+
+
 def _add(compaction: Compaction) -> Plan[None]:
     yield _HOLD(conversation_id=compaction.conversation_id)
     if not (
@@ -116,11 +122,13 @@ def _add(compaction: Compaction) -> Plan[None]:
     ):
         raise StorageConflict("The conversation was compacted, or its path has changed, since it was read.")
     yield ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
+    yield count(compaction.conversation_id, compaction_bytes(compaction))
 
 
 def _undo(compaction: Compaction) -> Plan[bool]:
     is_newest = yield _BRING_BACK(conversation_id=compaction.conversation_id, to_seq=compaction.to_seq)
     if is_newest:
         yield _REMOVE(id=compaction.id)
+        yield count(compaction.conversation_id, -compaction_bytes(compaction))
         yield RENEW_ARCHIVED(conversation_id=compaction.conversation_id)
     return bool(is_newest)

@@ -26,6 +26,7 @@ from threadkeep.storage.purging import (
 )
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length
 from threadkeep.storage.unchecked import unchecked
 from threadkeep.storage.users import ENSURE_USER
 
@@ -42,10 +43,10 @@ def conversation_columns(table: str) -> str:
 _SESSION_ID = 3
 """Index of the session id in a row."""
 
-_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash)
+_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash, text_bytes)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash)"""
+        :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash, :text_bytes)"""
 _ADD = Statement(_INSERT)
 # Written in pieces: nobody sees it before the last one.
 _ADD_HELD = Statement(
@@ -113,7 +114,7 @@ _UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq AND agent_id 
 ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
         active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
         title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
-        tip_id = :tip_id
+        tip_id = :tip_id, text_bytes = text_bytes + :text_bytes
     WHERE {_UNCHANGED}"""
 # A conversation runs one turn at a time, and takes nothing else from clients meanwhile.
 ADVANCE_IDLE = f"{ADVANCE} AND active_turn_id IS NULL"
@@ -121,13 +122,14 @@ ADVANCE_FOR_MESSAGES = Statement(ADVANCE_IDLE)
 # A card may arrive while a turn runs or just as it ends, so it leaves `active_turn_id` alone.
 ADVANCE_FOR_CARD = Statement(
     f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
-        last_message_at = :now, tip_id = :tip_id
+        last_message_at = :now, tip_id = :tip_id, text_bytes = text_bytes + :text_bytes
     WHERE {_UNCHANGED}"""
 )
 # What users and titles change; messages and turns have statements of their own.
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
-        title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned
+        title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned,
+        text_bytes = text_bytes + :text_bytes
     WHERE id = :id"""
 )
 
@@ -204,7 +206,8 @@ class ConversationRows:
     def values(self, conversation: Conversation) -> dict[str, Any]:
         """The aggregate as a row."""
         values = {name: getattr(conversation, name) for name in Conversation.__slots__}
-        values["metadata"] = to_json(conversation.metadata)
+        values["metadata"] = metadata = to_json(conversation.metadata)
+        values["text_bytes"] = ROW_BYTES + byte_length(metadata)
         return values | sealed_session(self._box, conversation.session_id)
 
     def add(self, conversation: Conversation, *, is_main: bool) -> Plan[None]:
@@ -400,15 +403,18 @@ class SqlConversations:
         rows = yield LOCK(id=conversation_id, user_id=user_id)
         if not rows:
             return None
-        changed = change(self._rows.read(rows[0]))
-        yield _UPDATE(**self._rows.values(changed))
+        before = self._rows.read(rows[0])
+        changed = change(before)
+        values = self._rows.values(changed)
+        values["text_bytes"] = byte_length(values["metadata"]) - byte_length(to_json(before.metadata))
+        yield _UPDATE(**values)
         return changed
 
 
 def advance_values(
-    conversation: Conversation, first_new: Message, previous_tip_id: MessageId | None
+    conversation: Conversation, first_new: Message, previous_tip_id: MessageId | None, text_bytes: int
 ) -> dict[str, Any]:
-    """The parameters of ADVANCE for a conversation that has grown by some messages."""
+    """The parameters of ADVANCE for a conversation that has grown by some messages, and by how much."""
     return {
         "conversation_id": conversation.id,
         "agent_id": conversation.agent_id,
@@ -421,6 +427,7 @@ def advance_values(
         "title_source": conversation.title_source,
         "tip_id": conversation.tip_id,
         "now": conversation.updated_at,
+        "text_bytes": text_bytes,
     }
 
 

@@ -11,6 +11,7 @@ from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.conversations import LOCK, ConversationRows
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, count
 from threadkeep.storage.turns import add_recorded, run_key
 
 # The same event may arrive more than once.
@@ -73,21 +74,31 @@ class SqlExecutions:
         return runs
 
 
+def _bytes(event: str) -> int:
+    return ROW_BYTES + byte_length(event)
+
+
 def _add_to_run(
     conversation: Conversation, run_id: str, events: Sequence[ExecutionEvent], record: RecordRun
 ) -> Plan[Recorded | None]:
+    new_bytes = 0
     for event in events:
-        yield _ADD(
+        text = to_json(event)
+        is_new = yield _ADD(
             conversation_id=conversation.id,
             run_id=run_id,
             event_id=event.id,
             type=event.type,
             at=event.at,
-            event=to_json(event),
+            event=text,
         )
+        new_bytes += _bytes(text) if is_new else 0
     rows = yield _EVENTS(conversation_id=conversation.id, run_id=run_id)
     recorded = record(conversation, [_decode_event(text) for (text,) in rows])
-    if recorded is not None:
+    if recorded is None:
+        yield count(conversation.id, new_bytes)
+    else:
         yield from add_recorded(recorded, run_id)
         yield _FORGET(conversation_id=conversation.id, run_id=run_id)
+        yield count(conversation.id, new_bytes - sum(_bytes(text) for (text,) in rows))
     return recorded

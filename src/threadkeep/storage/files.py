@@ -29,6 +29,7 @@ from threadkeep.storage.file_rows import (
     known_contents,
     lock_user,
 )
+from threadkeep.storage.text_bytes import text_bytes_of
 from threadkeep.storage.users import ENSURE_USER
 
 # Files that a user may read and send again: not those that only deleted conversations use.
@@ -177,7 +178,8 @@ class SqlFiles:
         ((unsent, unsent_bytes),) = yield UNSENT_TOTALS(user_id=user_id)
         ((file_bytes,),) = yield FILE_BYTES(user_id=user_id)
         _, document_bytes = yield from document_totals(user_id)
-        check_room(Room(unsent, unsent_bytes, file_bytes + document_bytes))
+        texts = yield from text_bytes_of(user_id)
+        check_room(Room(unsent, unsent_bytes, file_bytes + document_bytes + texts))
         yield from self._write_new(contents, kept, _paths(prepared))
         return kept
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key, Scope
 from threadkeep.ports.agents import AuditEntry
@@ -12,18 +13,21 @@ from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.users import ENSURE_USER, lock_known
 
 _COLUMNS = """id, user_id, name, prefix, scopes, agents, is_admin, may_run_programs, budget_month, created_at,
-    expires_at, last_used_at"""
+    expires_at, last_used_at, parent_id, payer_id"""
 _ADD = Statement(
     f"""INSERT INTO tk_keys ({_COLUMNS}, hash)
     VALUES (:id, :user_id, :name, :prefix, :scopes, :agents, :is_admin, :may_run_programs, :budget_month,
-        :created_at, :expires_at, :last_used_at, :hash)"""
+        :created_at, :expires_at, :last_used_at, :parent_id, :payer_id, :hash)"""
 )
+# Locked, so that it isn't revoked before its child is there to go with it.
+_HOLD_PARENT = Statement("SELECT 1 FROM tk_keys WHERE id = :id", locks="FOR KEY SHARE")
 # The user is locked, so that nobody adds another meanwhile.
 _COUNT = Statement("SELECT COUNT(*) FROM tk_keys WHERE user_id = :user_id")
 _FIND = Statement(f"SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash")
 _OF_USER = Statement(
     f"SELECT {_COLUMNS} FROM tk_keys WHERE user_id = :user_id ORDER BY created_at DESC, id DESC"
 )
+# Those that it has made go by cascade.
 _REMOVE = Statement("DELETE FROM tk_keys WHERE id = :id AND user_id = :user_id")
 # Nodes' clocks differ: the latest use counts.
 _NOTE_USE = Statement(
@@ -73,7 +77,7 @@ class SqlKeys:
         return [_key(row) for row in await self._database.fetch(_OF_USER(user_id=user_id))]
 
     async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
-        """Deletes a user's key."""
+        """Deletes a user's key, and those that it has made."""
         return await self._database.write(lambda: _remove(user_id, key_id, entry))
 
     async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:
@@ -100,6 +104,8 @@ def _add(key: Key, key_hash: str, entry: AuditEntry, most: int) -> Plan[bool]:
     ((count,),) = yield _COUNT(user_id=key.user_id)
     if count >= most:
         return False
+    if key.parent_id is not None and not (yield _HOLD_PARENT(id=key.parent_id)):
+        raise Unauthenticated("This API key was revoked.")
     values = {name: getattr(key, name) for name in Key.__slots__}
     scopes, agents = to_json(key.scopes), None if key.agents is None else to_json(sorted(key.agents))
     yield _ADD(**values | {"scopes": scopes, "agents": agents, "hash": key_hash})
@@ -117,7 +123,7 @@ def _remove(user_id: UserId, key_id: KeyId, entry: AuditEntry) -> Plan[bool]:
 def _key(row: Row) -> Key:
     (
         id_, user_id, name, prefix, scopes, agents, is_admin, may_run_programs, budget_month, created_at,
-        expires_at, last_used_at,
+        expires_at, last_used_at, parent_id, payer_id,
     ) = row  # fmt: skip
     return Key(
         id=id_,
@@ -132,4 +138,6 @@ def _key(row: Row) -> Key:
         created_at=created_at,
         expires_at=expires_at,
         last_used_at=last_used_at,
+        parent_id=parent_id,
+        payer_id=payer_id,
     )

@@ -26,6 +26,7 @@ from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row,
 from threadkeep.storage.feedback import feedback_on
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
+from threadkeep.storage.text_bytes import ROW_BYTES, message_bytes
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
     NEWEST_WITH_ID,
@@ -260,18 +261,21 @@ def _goes_on(conversation_id: ConversationId, which: MessageWindow, last_seq: in
 
 def add_card(conversation: Conversation, message: Message) -> Plan[None]:
     """Adds a card to a conversation that has not moved on since it was read."""
-    if not (yield ADVANCE_FOR_CARD(**advance_values(conversation, message, message.parent_id))):
+    values = message_values(message)
+    size = ROW_BYTES + message_bytes(values)
+    if not (yield ADVANCE_FOR_CARD(**advance_values(conversation, message, message.parent_id, size))):
         raise StorageConflict("The conversation has changed since it was read.")
-    yield ADD_MESSAGE(**message_values(message))
+    yield ADD_MESSAGE(**values)
 
 
 def _add(conversation: Conversation, messages: Sequence[Message]) -> Plan[None]:
-    first = messages[0]
-    if not (yield ADVANCE_FOR_MESSAGES(**advance_values(conversation, first, first.parent_id))):
+    first, rows = messages[0], [message_values(it) for it in messages]
+    size = sum(ROW_BYTES + message_bytes(row) for row in rows)
+    if not (yield ADVANCE_FOR_MESSAGES(**advance_values(conversation, first, first.parent_id, size))):
         raise StorageConflict("The conversation has changed since it was read.")
-    for message in messages:
+    for message, row in zip(messages, rows, strict=True):
         yield from mark_sent(conversation.id, message.files)
-        yield ADD_MESSAGE(**message_values(message))
+        yield ADD_MESSAGE(**row)
 
 
 def message_values(message: Message) -> dict[str, Any]:

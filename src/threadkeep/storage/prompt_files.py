@@ -53,6 +53,10 @@ class FolderPromptFiles:
         except OSError as exc:
             raise StorageUnavailable(f"Can't write {component}: {exc.strerror}.") from exc
 
+    async def size(self, agent_id: AgentId) -> int:
+        """The bytes of an agent's own files."""
+        return await asyncio.to_thread(_size, self._workspaces.of(agent_id))
+
     async def agent_ids(self) -> Sequence[AgentId]:
         """The agents that have a folder."""
         return await asyncio.to_thread(_agent_ids, self._workspaces.root)
@@ -103,6 +107,14 @@ class FolderPromptFiles:
                     del self._cache[next(iter(self._cache))]
                 self._cache[key] = version, file
         return file
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for component in PromptComponent:
+        with suppress(OSError):
+            total += (folder / component).lstat().st_size
+    return total
 
 
 def _unreadable(name: str, error: OSError) -> PromptFile:

@@ -45,6 +45,7 @@ from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.stored_bytes import SqlStoredBytes
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
@@ -187,6 +188,7 @@ async def store_reading(
         gateways=SqlGateways(database, box),
         exchange=SqlExchange(database, contents, file_contents, rows),
         import_runs=SqlImportRuns(database),
+        stored_bytes=SqlStoredBytes(database),
         key=key,
         ping=ping,
         close=database.close,

@@ -27,6 +27,7 @@ from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
@@ -89,7 +90,8 @@ _UPDATE_REPLY = """UPDATE tk_messages SET status = :status, content = :content, 
         usage = :usage, model = :model, error = :error, completed_at = :completed_at
     WHERE id = :reply_id"""
 _UPDATE_CONVERSATION = """UPDATE tk_conversations
-    SET active_turn_id = NULL, updated_at = :now, last_message_at = :now
+    SET active_turn_id = NULL, updated_at = :now, last_message_at = :now,
+        text_bytes = text_bytes + :text_bytes
     WHERE id = :conversation_id AND active_turn_id = :turn_id"""
 # Without this, the requests of aborted turns, whose decisions nobody will read, would stay open for ever.
 _UPDATE_REQUESTS = """UPDATE tk_approvals SET answered_at = :now
@@ -245,8 +247,10 @@ def _running(row: Row) -> RunningTurn:
 def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, Any]:
     begun = new.begun
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
+    asked_values = _asked_values(asked) if asked else {}
+    size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
     return {
-        **advance_values(begun.conversation, asked or reply, begun.previous_tip_id),
+        **advance_values(begun.conversation, asked or reply, begun.previous_tip_id, size),
         "user_id": begun.conversation.user_id,
         "turn_id": turn.id,
         "origin": turn.origin,
@@ -263,7 +267,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "length_ms": lease.length_ms,
         "version": LOG_VERSION,
         **_chunk_values(opening),
-        **(_asked_values(asked) if asked else {}),
+        **asked_values,
     }
 
 
@@ -320,7 +324,9 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
 
 def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int = 0) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
+    columns = to_columns(reply)
     return {
+        "text_bytes": message_bytes(columns) + sum(map(call_bytes, _call_rows(ended))),
         "turn_id": turn.id,
         "reply_id": reply.id,
         "conversation_id": ended.conversation.id,
@@ -330,7 +336,7 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
         "usage": to_json_or_null(turn.usage),
         "error": to_json_or_null(turn.error),
         "now": turn.ended_at,
-        **to_columns(reply),
+        **columns,
         "token_count": reply.token_count,
         "model": turn.model,
         "completed_at": reply.completed_at,
@@ -363,8 +369,13 @@ def _end(
 
 
 def _add_tool_calls(ended: EndedTurn) -> Plan[None]:
-    for position, call in enumerate(calls_in(ended.assistant_message.parts)):
-        yield ADD_TOOL_CALL(**tool_call_values(call, ended.conversation, position))
+    for row in _call_rows(ended):
+        yield ADD_TOOL_CALL(**row)
+
+
+def _call_rows(ended: EndedTurn) -> list[dict[str, Any]]:
+    calls = calls_in(ended.assistant_message.parts)
+    return [tool_call_values(call, ended.conversation, position) for position, call in enumerate(calls)]
 
 
 def run_key(run_id: str) -> str:
@@ -381,7 +392,9 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
     """Stores a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
     ended, asked = recorded.ended, recorded.user_message
     turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
-    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked, asked.parent_id))):
+    values, asked_row = _end_values(ended, recorded.chunk, 0), message_values(asked)
+    size = 2 * ROW_BYTES + message_bytes(asked_row) + values["text_bytes"]
+    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked, asked.parent_id, size))):
         raise StorageConflict("The conversation has changed since it was read.")
     yield _ADD_TURN(
         conversation_id=conversation.id,
@@ -402,10 +415,9 @@ def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
         length_ms=0,
         version=LOG_VERSION,
     )
-    values = _end_values(ended, recorded.chunk, 0)
     yield Query(_END_TURN, values)
     yield Query(_ADD_CHUNK, values)
-    yield ADD_MESSAGE(**message_values(asked))
+    yield ADD_MESSAGE(**asked_row)
     yield ADD_MESSAGE(**message_values(reply))
     yield from _add_tool_calls(ended)
 

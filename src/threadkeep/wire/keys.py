@@ -23,6 +23,12 @@ class KeyView(View, frozen=True, kw_only=True):
     budget_month: Annotated[
         str | None, Meta(description="What it can spend in a calendar month; null for no limit.")
     ]
+    parent_id: Annotated[
+        Id | None,
+        Meta(
+            description="The key that made it: it is revoked with it, and shares its budget. Null: you did."
+        ),
+    ]
     created_at: Time
     expires_at: Time | None
     last_used_at: Annotated[Time | None, Meta(description="Accurate to a minute.")]
@@ -43,6 +49,7 @@ def key_view(key: Key) -> KeyView:
         scopes=key.scopes,
         agents=None if key.agents is None else sorted(key.agents),
         budget_month=None if key.budget_month is None else amount_text(key.budget_month),
+        parent_id=key.parent_id,
         created_at=rfc3339(key.created_at),
         expires_at=time_or_none(key.expires_at),
         last_used_at=time_or_none(key.last_used_at),

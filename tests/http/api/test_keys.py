@@ -1,6 +1,8 @@
 """API keys: made, listed and revoked by their user; what one may do, and where it ends."""
 
 import logging
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -11,8 +13,10 @@ from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.document import Operation, example, operations
 from tests.http.test_isolation import SECRET_WORDS, Alice, bodies, code_for, her, ids_of, served_operations
 from threadkeep.domain.ids import UserId, new_uuid
-from threadkeep.domain.key import DAY_MS
+from threadkeep.domain.key import DAY_MS, Key
+from threadkeep.domain.user import user_of_key
 from threadkeep.http.routes import ROUTES
+from threadkeep.ports.agents import AuditEntry
 from threadkeep.services import keys as service
 from threadkeep.services.reach import NOT_FOUND as LIMITED
 
@@ -25,6 +29,14 @@ async def make(client: httpx.AsyncClient, *scopes: str, **body: Any) -> Json:
     response = await client.post("/api/keys", json={"name": "a program", "scopes": scopes, **body})
     assert response.status_code == 201, response.text
     return response.json()
+
+
+def in_days(days: int) -> str:
+    return f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def entry_of(action: str, key: Key) -> AuditEntry:
+    return AuditEntry(new_uuid(), key.created_at, key.user_id, action, None, {})
 
 
 def using(api: Api, key: Json | str) -> httpx.AsyncClient:
@@ -166,7 +178,7 @@ async def test_admin_role_of_a_key_falls_when_its_user_signs_in_without_it(api: 
     assert (await api.as_user("root", admin=True).get("/api/me")).status_code == 200
     assert (await key.get("/api/me")).json()["role"] == "user"
     assert (await make(key, "read"))["scopes"] == ["read"]
-    again = using(api, await make(api.as_user("root", admin=True), "read"))
+    again = using(api, await make(api.as_user("root", admin=True), "admin"))
     assert (await again.get("/api/me")).json()["role"] == "admin"
 
 
@@ -205,7 +217,9 @@ def test_every_route_declares_what_a_key_needs_for_it():
     chat = {f"{it.method} {it.path}" for it in ROUTES if it.needed_scope == "chat"}
     assert len(chat) >= 23
     for route in ROUTES:
-        if route.method == "GET":
+        if route.path.startswith("/api/admin/"):
+            assert route.needed_scope == "admin", route.path
+        elif route.method == "GET":
             assert route.needed_scope == "read", route.path
         elif route.needed_scope != "admin":
             said = (
@@ -271,6 +285,90 @@ async def test_only_people_and_admin_keys_make_and_revoke_keys(api: Api, alice: 
     made = await make(client, "chat")
     assert (await using(api, made).get("/api/me")).json()["id"] == "alice"
     assert (await client.delete(f"/api/keys/{kept['id']}")).status_code == 204
+
+
+# Keys that keys make
+
+HARMLESS = {"scopes": ["read"], "name": "a child"}
+
+
+async def test_what_a_key_makes_has_at_most_its_limits(api: Api, alice: httpx.AsyncClient):
+    parent = await make(alice, "admin", budgetMonth="5", expiresAt=in_days(30))
+    client = using(api, parent)
+    child = await make(client, "admin")
+    assert child["parentId"] == parent["id"] and parent["parentId"] is None
+    assert (child["budgetMonth"], child["expiresAt"]) == ("5.00", parent["expiresAt"])
+    grandchild = await make(using(api, child), "chat", expiresAt=in_days(1))
+    assert grandchild["parentId"] == child["id"] and grandchild["expiresAt"] < child["expiresAt"]
+    for maker in (client, using(api, child)):
+        for changes, param in (
+            ({"budgetMonth": "1"}, "budgetMonth"),
+            ({"expiresAt": in_days(31)}, "expiresAt"),
+            ({"scopes": ["admin"], "expiresAt": in_days(31)}, "expiresAt"),
+        ):
+            refusal(await maker.post("/api/keys", json=HARMLESS | changes), 422, "INVALID_REQUEST", param)
+    # One family has one budget: all of them spend the same one.
+    kept = {it.id: it for it in await api.store.keys.of_user(UserId("alice"))}
+    assert {it.paid_by for it in kept.values()} == {parent["id"]}
+    assert {user_of_key(it).key_id for it in kept.values()} == {parent["id"]}
+    (budget,) = (await alice.get("/api/usage")).json()["budgets"]
+    assert (budget["scope"], budget["limit"]) == ("key", "5.00")
+
+
+async def test_keys_of_a_key_without_a_budget_have_their_own(api: Api, alice: httpx.AsyncClient):
+    client = using(api, await make(alice, "admin"))
+    made = [await make(client, "chat", budgetMonth=amount) for amount in ("1", "2")]
+    kept = {it.id: it for it in await api.store.keys.of_user(UserId("alice"))}
+    assert [kept[it["id"]].paid_by for it in made] == [it["id"] for it in made]
+    assert [it["budgetMonth"] for it in made] == ["1.00", "2.00"]
+
+
+@pytest.mark.parametrize("revoked", [0, 1, 2])
+async def test_keys_go_with_the_key_that_made_them(api: Api, alice: httpx.AsyncClient, revoked: int):
+    family, client = [await make(alice, "admin")], alice
+    for _ in range(2):
+        client = using(api, family[-1])
+        family.append(await make(client, "admin"))
+    unrelated = await make(alice, "read")
+    clients = [using(api, it) for it in family]
+    for it in clients:
+        assert (await it.get("/api/me")).status_code == 200
+    assert (await alice.delete(f"/api/keys/{family[revoked]['id']}")).status_code == 204
+    for it in clients[:revoked]:
+        assert (await it.get("/api/me")).status_code == 200
+    for it in clients[revoked:]:
+        refusal(await it.get("/api/me"), 401, "UNAUTHENTICATED")
+    left = {it["id"] for it in await items(alice, "/api/keys")}
+    assert left == {unrelated["id"], *(it["id"] for it in family[:revoked])}
+
+
+async def test_key_that_was_revoked_meanwhile_makes_none(api: Api, alice: httpx.AsyncClient):
+    parent = await make(alice, "admin")
+    client = using(api, parent)
+    assert (await client.get("/api/me")).status_code == 200  # this node knows it for a while
+    (kept,) = await api.store.keys.of_user(UserId("alice"))
+    assert await api.store.keys.remove(UserId("alice"), kept.id, entry_of("revoke_key", kept))
+    refusal(await client.post("/api/keys", json=HARMLESS), 401, "UNAUTHENTICATED")
+    assert await items(alice, "/api/keys") == []
+
+
+async def test_admin_role_needs_the_scope_admin_on_every_route(api: Api, alice: httpx.AsyncClient):
+    root = api.as_user("root", admin=True)
+    private = await new_agent(alice, name="private")
+    for scope in ("read", "chat"):
+        client = using(api, await make(root, scope))
+        assert (await client.get("/api/me")).json()["role"] == "user"
+        for route in ROUTES:
+            if route.path.startswith("/api/admin/"):
+                url = re.sub(r"{\w+}", new_uuid(), route.path)
+                refusal(await client.request(route.method, url, json={}), 403, "FORBIDDEN")
+        refusal(await client.get("/api/usage?by=user"), 403, "FORBIDDEN")
+        for path in ("", "/prompt", "/documents", "/feedback", "/tools", "/search?q=x"):
+            response = await client.get(f"/api/agents/{private['id']}{path}")
+            refusal(response, 404, "AGENT_NOT_FOUND")
+    client = using(api, await make(root, "admin"))
+    assert (await client.get("/api/admin/audit")).status_code == 200
+    assert (await client.get(f"/api/agents/{private['id']}/prompt")).status_code == 200
 
 
 # Keys for some agents

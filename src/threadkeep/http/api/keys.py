@@ -43,8 +43,9 @@ class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 async def create_key(call: Call, *, body: KeyBody) -> NewKeyView:
     """Make an API key that signs in as you. The response is the only one with the key itself.
 
-    It keeps the role that you have now, until you next sign in without it. Only a signed-in person or a key
-    with the scope `admin` makes keys.
+    With the scope `admin`, it keeps the role that you have now, until you next sign in without it. Only a
+    signed-in person or a key with the scope `admin` makes keys. What a key makes has at most its agents and
+    its expiry, shares its budget, and is revoked with it.
     """
     draft = KeyDraft(
         name=body.name,
@@ -66,7 +67,7 @@ async def list_keys(call: Call) -> PageView[KeyView]:
 
 
 async def revoke_key(call: Call, *, key_id: str) -> None:
-    """Revoke one of your API keys. What it has open ends within 5 seconds."""
+    """Revoke one of your API keys, and those that it has made. What they have open ends within 5 seconds."""
     await call.services.keys.revoke(call.user, key_id)
 
 

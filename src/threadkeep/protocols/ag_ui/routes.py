@@ -182,8 +182,18 @@ def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedE
 
 ROUTES = (
     Route("GET", f"{PREFIX}/info", info, "AG-UI"),
-    Route("POST", f"{PREFIX}/{{agent}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
-    Route("POST", f"{PREFIX}/agent/{{agent}}/run", run, "AG-UI", scope=Scope.CHAT, body_has_files=True),
+    Route(
+        "POST", f"{PREFIX}/{{agent}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True, stores="nothing"
+    ),
+    Route(
+        "POST",
+        f"{PREFIX}/agent/{{agent}}/run",
+        run,
+        "AG-UI",
+        scope=Scope.CHAT,
+        body_has_files=True,
+        stores="nothing",
+    ),
     Route(
         "POST",
         f"{PREFIX}/agent/{{agent}}/connect",
@@ -191,6 +201,14 @@ ROUTES = (
         "AG-UI",
         scope=Scope.READ,
         body_has_files=True,
+        stores="nothing",
     ),
-    Route("POST", f"{PREFIX}/agent/{{agent}}/stop/{{thread_id}}", stop, "AG-UI", scope=Scope.CHAT),
+    Route(
+        "POST",
+        f"{PREFIX}/agent/{{agent}}/stop/{{thread_id}}",
+        stop,
+        "AG-UI",
+        scope=Scope.CHAT,
+        stores="nothing",
+    ),
 )

@@ -167,6 +167,8 @@ async def _list_containers(caller: Caller, body: NoData) -> Response:
 async def _create_image(caller: Caller, body: ImageCreate) -> Response:
     container_id = await _container(caller, body.container_id)
     title = body.config.name if body.config else None
+    await caller.services.creations.take(caller.user)
+    await caller.services.creations.check_room(caller.user.id, len(title or ""))
     conversation, _ = await caller.services.conversations.create(
         caller.user, container_id, title=title, metadata=None
     )

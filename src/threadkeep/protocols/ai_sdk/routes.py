@@ -182,6 +182,7 @@ ROUTES = (
         _TAG,
         errors=(ConversationNotFound, NothingToRegenerate),
         body_has_files=True,
+        stores="nothing",
         scope=Scope.CHAT,
     ),
     Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG, is_large=True),

@@ -55,6 +55,7 @@ ROUTES: tuple[Route, ...] = (
         "MCP",
         errors=(errors.PayloadTooLarge,),
         scope=Scope.READ,  # tools that need more check it themselves
+        stores="nothing",
         most_body_bytes=None,
     ),
 )

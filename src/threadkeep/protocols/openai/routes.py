@@ -24,11 +24,18 @@ def _route(method: str, path: str, handler: Any, scope: Scope, **more: Any) -> R
 ROUTES = (
     _route("GET", "models", models.list_models, Scope.READ),
     _route("GET", "models/{model}", models.get_model, Scope.READ),
-    _route("POST", "chat/completions", completions.create_completion, Scope.CHAT, body_has_files=True),
-    _route("POST", "responses", responses.create_response, Scope.CHAT, body_has_files=True),
+    _route(
+        "POST",
+        "chat/completions",
+        completions.create_completion,
+        Scope.CHAT,
+        body_has_files=True,
+        stores="nothing",
+    ),
+    _route("POST", "responses", responses.create_response, Scope.CHAT, body_has_files=True, stores="nothing"),
     _route("GET", "responses/{response_id}", responses.get_response, Scope.READ),
     _route("DELETE", "responses/{response_id}", responses.delete_response, Scope.CHAT),
-    _route("POST", "responses/{response_id}/cancel", responses.cancel_response, Scope.CHAT),
+    _route("POST", "responses/{response_id}/cancel", responses.cancel_response, Scope.CHAT, stores="nothing"),
     _route("GET", "responses/{response_id}/input_items", responses.list_input_items, Scope.READ),
     _route(
         "POST",
@@ -39,7 +46,9 @@ ROUTES = (
         creates=True,
     ),
     _route("GET", "conversations/{conversation}", conversations.get_conversation, Scope.READ),
-    _route("POST", "conversations/{conversation}", conversations.update_conversation, Scope.CHAT),
+    _route(
+        "POST", "conversations/{conversation}", conversations.update_conversation, Scope.CHAT, stores="text"
+    ),
     _route("DELETE", "conversations/{conversation}", conversations.delete_conversation, Scope.CHAT),
     _route("GET", "conversations/{conversation}/items", conversation_items.list_items, Scope.READ),
     _route(

@@ -1,7 +1,6 @@
 """Completions: begins replies outside any conversation, within the same limits as turns."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import Retrieval
-from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import check_user_content
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.parts import FilePart
@@ -28,7 +26,7 @@ from threadkeep.engine.loop import TurnLimits, TurnStep, TurnTools, run_turn
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
-from threadkeep.ports.allowances import Allowances
+from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.schemas import Schemas
@@ -44,6 +42,7 @@ from threadkeep.services.files import Files
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.tasks import end_tasks
 
 CLOSE_S = 10.0
@@ -81,7 +80,7 @@ class Completions:
         client_tools: ClientTools,
         schemas: Schemas,
         files: Files,
-        allowances: Allowances,
+        places: ReplyPlaces,
         spending: Spending,
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
@@ -95,13 +94,11 @@ class Completions:
         self._client_tools = client_tools
         self._schemas = schemas
         self._files = files
-        self._allowances = allowances
+        self._places = places
         self._spending = spending
         self._clock = clock
         self._caps = caps
         self._running: set[Completion] = set()
-        self._slots: Counter[UserId] = Counter()
-        """How many replies of each user are being made, or about to be."""
 
     async def begin(self, user: User, asked: CompletionRequest) -> Completion:
         """Begins a reply, or refuses it for the reasons that a turn would be refused for."""
@@ -117,13 +114,13 @@ class Completions:
         before = await self._passages.before(agent, begun.user_message if is_question else None, model.model)
         found = [hit for it in before if isinstance(it, Retrieval) for hit in it.hits]
         await self._store.users.meet(user.id, self._clock())  # the ledger needs the user, and nothing else
-        await self._take_slot(user.id)
+        place = await self._places.take(user.id)
         system = joined([*prompt.components, *_instructions(asked)])
         run = _Run(user, agent, model, begun, asked, system, found, Contents())
         stop = Stop()
-        completion = Completion(begun.turn, self._steps(run, stop), stop, run.contents, self._clock)
+        completion = Completion(begun.turn, self._steps(run, place, stop), stop, run.contents, self._clock)
         self._running.add(completion)
-        completion.task.add_done_callback(lambda _: self._forget(user.id, completion))
+        completion.task.add_done_callback(lambda _: self._running.discard(completion))
         return completion
 
     async def drain(self, grace_s: float) -> None:
@@ -140,27 +137,6 @@ class Completions:
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         await end_tasks(*tasks)
-
-    async def _take_slot(self, user_id: UserId) -> None:
-        """Takes one of the user's replies, before anything else can take the same one."""
-        taken = self._slots[user_id]
-        self._slots[user_id] += 1
-        try:
-            await self._allowances.take_completion(
-                user_id, turns_here=self._node.running_of(user_id), completions_here=taken
-            )
-        except BaseException:
-            self._free_slot(user_id)
-            raise
-
-    def _free_slot(self, user_id: UserId) -> None:
-        self._slots[user_id] -= 1
-        if not self._slots[user_id]:
-            del self._slots[user_id]
-
-    def _forget(self, user_id: UserId, completion: Completion) -> None:
-        self._running.discard(completion)
-        self._free_slot(user_id)
 
     def _begun(self, user: User, agent: Agent, model: ConnectedModel, asked: CompletionRequest) -> BegunTurn:
         """The turn that the reply would be in a conversation, by which the loop and the tools know it."""
@@ -180,7 +156,7 @@ class Completions:
             begun_with=BegunWith(tools=asked.tools),
         )
 
-    async def _steps(self, run: "_Run", stop: Stop) -> AsyncGenerator[TurnStep]:
+    async def _steps(self, run: "_Run", place: ReplyPlace, stop: Stop) -> AsyncGenerator[TurnStep]:
         """The agent's loop, as in a turn. Each model call is charged when it ends, however it ends."""
         for file in (file for message in run.asked.history for file in message.files):
             run.contents.by_id.update(file.contents)
@@ -195,7 +171,7 @@ class Completions:
             load=run.contents.load,
         )
         try:
-            async with aclosing(steps):
+            async with self._places.hold(place), aclosing(steps):
                 async for step in steps:
                     yield step
         finally:

@@ -281,7 +281,7 @@ class ImportRuns:
     async def _take(self, running: _Running, source: ImportSource) -> None:
         rules = UsersImport(
             run_id=running.run.id,
-            check_bytes=self._caps.check_import if self._caps.bytes else None,
+            check_bytes=self._caps.check_bytes if self._caps.bytes else None,
             most_payload_bytes=self._limits.conversation_bytes,
             most_messages=self._caps.conversation_messages,
             on_added=running.added,

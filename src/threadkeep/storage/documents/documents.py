@@ -11,6 +11,7 @@ from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
+from threadkeep.storage.text_bytes import text_bytes_of
 
 _COLUMNS = """id, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
     chunk_count, error"""
@@ -58,7 +59,8 @@ _OF_DELETED_AGENTS = Statement(
 )
 # Not just deleted: an upload may be on its way.
 _NOTE_CLEARED = Statement(
-    """UPDATE tk_agents SET is_cleared = TRUE WHERE id IN (
+    """UPDATE tk_agents SET is_cleared = TRUE, description = '', system_prompt = '', settings = '{}'
+    WHERE id IN (
         SELECT agent.id FROM tk_agents AS agent
         WHERE agent.deleted_at < :before AND NOT agent.is_cleared
             AND NOT EXISTS (SELECT 1 FROM tk_documents WHERE tk_documents.agent_id = agent.id)
@@ -214,7 +216,7 @@ def _add(document: Document, check_room: CheckRoom | None) -> Plan[Document]:
             documents, document_bytes = yield from document_totals(owner_id)
             ((file_bytes,),) = yield FILE_BYTES(user_id=owner_id)
             assert check_room
-            check_room(documents, document_bytes + file_bytes)
+            check_room(documents, document_bytes + file_bytes + (yield from text_bytes_of(owner_id)))
         return document
     (row,) = yield _BY_CONTENT(agent_id=document.agent_id, sha256=document.sha256)
     return _document(row)

@@ -18,7 +18,7 @@ from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.exchange.reassignment import reassign
-from threadkeep.storage.exchange.text_bytes import stored_text_bytes, text_bytes
+from threadkeep.storage.exchange.text_bytes import text_bytes
 from threadkeep.storage.exchange.writing import ForkWriter, Writer
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
@@ -27,6 +27,7 @@ from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, to_payload
 from threadkeep.storage.purging import HOLD_UNFINISHED, hold, purge
+from threadkeep.storage.text_bytes import text_bytes_of
 from threadkeep.storage.turns import TURN_COLUMNS, run_of, to_turn
 
 # Deleted or not: an import must not use an id that is taken. An agent without an owner has an empty one.
@@ -104,8 +105,8 @@ class SqlExchange:
         ]
 
     async def text_bytes(self, user_id: UserId) -> int:
-        """The size of all texts and values in the user's conversations."""
-        return await self._database.read(lambda: stored_text_bytes(user_id))
+        """The size of all rows and texts of the user."""
+        return await self._database.read(lambda: text_bytes_of(user_id))
 
     async def turns_by_id(
         self, conversation_id: ConversationId, ids: Collection[TurnId]

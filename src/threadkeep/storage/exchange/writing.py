@@ -16,8 +16,9 @@ from threadkeep.ports.exchange.store import WritingStopped
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
 from threadkeep.storage.database.columns import to_json_or_null
-from threadkeep.storage.database.connector import Database, Plan, Query, Statement
+from threadkeep.storage.database.connector import Database, Plan, Query, Statement, single
 from threadkeep.storage.exchange.import_runs import STILL_RUNS
+from threadkeep.storage.exchange.text_bytes import text_bytes
 from threadkeep.storage.feedback import putting
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
@@ -27,6 +28,7 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import Contents, payload_values
 from threadkeep.storage.purging import purge
+from threadkeep.storage.text_bytes import count
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import run_key
 
@@ -129,7 +131,9 @@ class Writer:
     async def add_rows(
         self, part: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
     ) -> None:
-        """Adds all rows but files; turns count for `spent_by`."""
+        """Adds all rows but files; turns count for `spent_by`, the bytes of all towards the user's limit."""
+        size = await asyncio.to_thread(text_bytes, part, files)
+        await self.write(lambda: single(count(self._conversation.id, size)))
         pieces = _pieces(_queries(part, self._conversation, files, spent_by))
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             await self.write(lambda piece=piece: _run(piece))

@@ -17,6 +17,7 @@ from threadkeep.ports.payloads import Lost
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.text_bytes import ROW_BYTES, count
 
 log = logging.getLogger("threadkeep.storage")
 
@@ -119,7 +120,7 @@ class SqlPayloads:
     async def add(self, payload: Payload, content: bytes) -> None:
         """Stores a payload: first the content, then the row."""
         await self._contents.write(payload.conversation_id, payload.sha256, content)
-        await self._database.execute(_KEEP(**payload_values(payload)))
+        await self._database.write(lambda: _add(payload))
 
     async def load(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId], *, most_bytes: int | None = None
@@ -183,6 +184,16 @@ class SqlPayloads:
     async def collect(self) -> int:
         """Removes contents that no payload names."""
         return await self._contents.collect(self._database)
+
+
+def _add(payload: Payload) -> Plan[None]:
+    if (yield _KEEP(**payload_values(payload))):
+        yield count(payload.conversation_id, payload_bytes(payload))
+
+
+def payload_bytes(payload: Payload) -> int:
+    """What a payload takes."""
+    return ROW_BYTES + payload.size
 
 
 # Writing a content again makes it young again, and what is younger than an hour is never collected.

@@ -1,0 +1,29 @@
+-- 200 bytes for each row, and its texts.
+UPDATE tk_conversations SET text_bytes = 200 + length(CAST(metadata AS blob)) +
+    COALESCE((SELECT SUM(200 + length(CAST(content AS blob)) + COALESCE(length(CAST(parts AS blob)), 0))
+        FROM tk_messages AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(200 + length(CAST(arguments AS blob)) +
+        COALESCE(length(CAST(result AS blob)), 0) + COALESCE(length(CAST(chart_data AS blob)), 0))
+        FROM tk_tool_calls AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(200 + length(CAST(summary AS blob)))
+        FROM tk_compactions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(200 + length(CAST(event AS blob)))
+        FROM tk_executions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(200 + size) FROM tk_payloads AS kept
+        WHERE kept.conversation_id = tk_conversations.id), 0);
+CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);
+
+-- The same of an agent, a briefing and a memory.
+ALTER TABLE tk_agents ADD COLUMN text_bytes bigint
+    GENERATED ALWAYS AS (200 + prompt_bytes + length(CAST(description AS blob)) + length(CAST(system_prompt AS blob)) +
+        length(CAST(settings AS blob))) VIRTUAL;
+CREATE INDEX tk_agents_bytes ON tk_agents (owner_id, text_bytes) WHERE NOT is_cleared;
+ALTER TABLE tk_briefings ADD COLUMN text_bytes bigint
+    GENERATED ALWAYS AS (200 + length(CAST(title AS blob)) + length(CAST(summary AS blob)) +
+        COALESCE(length(CAST(data AS blob)), 0) + COALESCE(length(CAST(actions AS blob)), 0)) VIRTUAL;
+DROP INDEX tk_briefings_by_agent;
+CREATE INDEX tk_briefings_by_agent ON tk_briefings (agent_id, text_bytes);
+ALTER TABLE tk_memories ADD COLUMN text_bytes bigint
+    GENERATED ALWAYS AS (200 + length(CAST(content AS blob)) +
+        COALESCE(length(CAST(tags AS blob)), 0)) VIRTUAL;
+CREATE INDEX tk_memories_bytes ON tk_memories (user_id, text_bytes);
