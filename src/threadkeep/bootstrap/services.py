@@ -259,7 +259,7 @@ def _build_services(
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, clock),
         added_messages=AddedMessages(store, conversations, sending, turns, history, clock),
-        outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
+        outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
         reruns=_build_reruns(adapters, parts),

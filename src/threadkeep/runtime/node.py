@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 
@@ -154,9 +155,9 @@ class Node:
         """How many turns run here."""
         return self._running.count
 
-    def running_of(self, user_id: UserId) -> int:
-        """How many turns of a user run here or begin to."""
-        return self._runner.count_of(user_id)
+    def running_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
+        """How many turns of a user run here or begin to, besides some."""
+        return self._runner.count_of(user_id, besides)
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when a turn begins in a conversation or a change of it is announced."""

@@ -61,8 +61,7 @@ class LocalAllowances:
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
         """Reserves a turn for the user, given the number already running; raises RateLimited at the limit."""
-        others = running_here if after is None else running_here - 1
-        if self._caps.at_once and others >= self._caps.at_once:
+        if self._caps.at_once and running_here >= self._caps.at_once:
             raise self._caps.too_many_at_once()
         await self.take_call(user_id)
 
