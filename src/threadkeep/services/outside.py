@@ -193,8 +193,8 @@ class Outside:
             request = await self._approvals.about(turn, id_, decision.action)
             if request is None:
                 raise ApprovalNotFound
-            await self._approvals.check(user, request, decision)
-            asked.append((request, decision))
+            accepted, _ = await self._approvals.accepted(user, request, decision)
+            asked.append((request, accepted))
         for request, decision in asked:
             turn = await self._approvals.decide(user, turn.id, request.request_id, decision)
         return turn, await self._seen_before(turn.id, {it.request_id for it, _ in asked})
