@@ -103,8 +103,10 @@ class Node:
         return await self._runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
-        """Continues a turn whose user has decided; another node does if this one is ending."""
-        if self._runner.can_resume:
+        """Continues a turn whose user has decided; another node does if this one is ending or doesn't know
+        the turn's model.
+        """
+        if self._runner.can_resume and not self._recovery.leaves(held.turn.id, held.turn.model):
             await self._runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)

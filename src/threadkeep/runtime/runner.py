@@ -66,6 +66,10 @@ class Runner:
         """Whether this node can take over turns."""
         return self._resumer is not None and not self.is_draining
 
+    def knows(self, model: str | None) -> bool:
+        """Whether this node has a model."""
+        return self._resumer is not None and self._resumer.knows(model)
+
     def resume_with(self, resumer: Resumer) -> None:
         """Sets how turns resume from their logs."""
         self._resumer = resumer
