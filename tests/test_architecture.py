@@ -117,6 +117,8 @@ SHORT_LIVED = {
     "threadkeep.engine.call_tasks.CallTasks.listen": "a user's decisions; the turn waits for it",
     "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
+    "threadkeep.services.replies.turn_claim.TurnClaim.take": "one write; the request waits for it",
+    "threadkeep.services.replies.turn_claim.TurnClaim.close": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     "threadkeep.services.exchange.import_runs.ImportRuns._start": "one import; an error ends it",
     "threadkeep.services.exchange.import_runs.ImportRuns._run": "notes of one import, which ends them",

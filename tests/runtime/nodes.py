@@ -50,18 +50,26 @@ class Nodes:
         bus: LocalBus | None = None,
         clock: Clock = system_clock,
         alone: bool = False,
+        unknown: str = "",
     ) -> Node:
-        """Another node."""
+        """Another node, which may not know a model."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
-        node.resume_with(GivesUp())
+        node.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node
 
 
 class GivesUp:
     """Ends turns that are taken over, with what there is of them; no other follows."""
+
+    def __init__(self, *unknown: str) -> None:
+        self._unknown = unknown
+
+    def knows(self, model: str | None) -> bool:
+        """Whether the node has a model."""
+        return model not in self._unknown
 
     async def steps(
         self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool

@@ -29,6 +29,7 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.recovery import LEASE_S, OUTAGE_S, TakeoverPause
 from threadkeep.storage.store import open_database, store_on
 from threadkeep.storage.turn_log import SqlTurnLog
@@ -81,6 +82,34 @@ async def test_turn_that_this_very_node_forgot_is_ended(nodes: Nodes, store: Sto
     script.say(Text("x"), script.done())
     await follow(node, running.turn)
     assert (await reply_of(store, running)).status is MessageStatus.COMPLETED
+
+
+async def test_node_leaves_a_turn_to_another_that_knows_its_model(
+    nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    begun = await begin(store, DEAD)
+    without = nodes.start(unknown="scripted")
+    for _ in range(3):
+        await without.recover_abandoned()
+    assert without.running_count == 0
+    running = await store.turns.get_active(begun.turn.id)
+    assert running and running.node_id == DEAD.node_id  # nobody has touched it
+    assert kinds(await follow(nodes.start(), begun.turn)) == ["turn_start", "error"]
+    # Where no node knows it, somebody must end it.
+    orphan = await begin(store, DEAD)
+    await without.recover_abandoned()
+    monkeypatch.setattr("threadkeep.runtime.recovery.LEFT_S", 0.0)
+    assert kinds(await follow(without, orphan.turn)) == ["turn_start", "error"]
+
+
+async def test_node_without_the_model_leaves_a_turn_whose_user_has_decided(nodes: Nodes, store: Store):
+    begun = await begin(store, DEAD)
+    without = nodes.start(unknown="scripted")
+    held = await store.log.adopt(begun.turn.id, lease_of(without.id), alone=False)
+    assert held
+    await without.resume(held)
+    assert without.running_count == 0
+    assert kinds(await follow(nodes.start(), begun.turn)) == ["turn_start", "error"]
 
 
 async def test_node_that_is_alone_waits_for_no_lease(nodes: Nodes, store: Store):

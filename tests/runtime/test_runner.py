@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, Iterable
 
 import pytest
 
-from tests.making import ALICE
+from tests.making import ALICE, NOW
 from tests.runtime.nodes import Nodes, kinds
 from tests.services.running import (
     Fault,
     Script,
+    begin,
     follow,
     make_begun,
     open_log,
@@ -29,6 +30,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     UsageReported,
 )
+from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
@@ -39,10 +41,11 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.ports.bus import Signal
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NewTurn
+from threadkeep.ports.turns import NewTurn, WaitingEnd
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.testing.waiting import until
 
@@ -284,6 +287,39 @@ async def test_turn_whose_beginning_is_not_stored_is_not_run(nodes: Nodes, store
     with pytest.raises(StorageUnavailable):
         await run(node, store)
     assert (node.running_count, node.running_of(ALICE)) == (0, 0)
+
+
+@pytest.mark.parametrize("end", ["drain", "close"])
+async def test_turn_counts_and_is_waited_for_between_its_stored_start_and_its_run(
+    nodes: Nodes, store: Store, end: str, monkeypatch: pytest.MonkeyPatch
+):
+    node, announced, gate = nodes.start(), asyncio.Event(), asyncio.Event()
+
+    async def announce_slowly(turn_ends: TurnEnds, end: WaitingEnd) -> None:
+        announced.set()
+        await gate.wait()
+
+    monkeypatch.setattr(TurnEnds, "announce_end", announce_slowly)
+    before = await begin(store, Lease("another-node", 1, 10**9))
+    assert await store.log.pause(before.turn.id, 1, [new_uuid()]) == "paused"
+    waiting_end = await node.end_of_waiting(before.turn.id)
+    assert waiting_end
+    begun = waiting_end.ended.conversation.begin_turn("And?", NOW, model="scripted")
+    script = Script(begun)
+    new = NewTurn(begun, waiting_end=waiting_end)
+    beginning = asyncio.create_task(node.begin(PreparedTurn(new, script.steps)))
+    await announced.wait()
+    assert node.running_of(ALICE) == 1
+    ending = asyncio.create_task(node.drain(0) if end == "drain" else node.close())
+    await until(lambda: node.is_draining)
+    assert not ending.done()
+    gate.set()
+    await beginning
+    await ending
+    if end == "close":
+        nodes.made.remove(node)
+    assert script.closed
+    assert await store.log.adopt(begun.turn.id, Lease("another-node", 1, 10**9), alone=False)
 
 
 @pytest.mark.parametrize("end", ["drain", "close"])

@@ -91,7 +91,7 @@ class FaultyTurns(SqlTurns):
     """Turns whose beginning and end go as the faults say."""
 
     def __init__(self, database: Database, beginning: Fault, fault: Fault) -> None:
-        super().__init__(database)
+        super().__init__(database, ConversationRows(SecretBox()))
         self._beginning = beginning
         self._fault = fault
 

@@ -95,11 +95,11 @@ async def test_users_who_are_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch
         await take(limits)
 
 
-async def test_turn_that_runs_in_the_place_of_another_takes_no_further_place():
+async def test_turn_takes_no_place_beyond_those_that_its_user_may_have():
     limits = LocalAllowances(TurnCaps(at_once=1))
     with pytest.raises(RateLimited):
         await limits.take_turn(ALICE, TurnId(new_uuid()), 1)
-    await limits.take_turn(ALICE, TurnId(new_uuid()), 1, after=TurnId(new_uuid()))
+    await limits.take_turn(ALICE, TurnId(new_uuid()), 0, after=TurnId(new_uuid()))
 
 
 async def test_uploads_have_a_rate_of_their_own_counted_in_files():

@@ -9,7 +9,7 @@ import pytest
 from tests.talking import Talk
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import Conflict, InvalidRequest, MessageTooLong
+from threadkeep.domain.errors import Conflict, InvalidRequest
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
@@ -38,7 +38,8 @@ class Chat:
         self, content: str, id_: str | None = None, *before: str, starts_over: bool = False
     ) -> Turn:
         message = OutsideMessage(content=content, id=id_, before=before, starts_over=starts_over)
-        return await self.outside.send(LOCAL, await self.now(), message, BEGUN_WITH)
+        turn, _ = await self.outside.send(LOCAL, await self.now(), message, BEGUN_WITH)
+        return turn
 
     async def say(
         self, content: str, id_: str | None = None, *before: str, starts_over: bool = False
@@ -70,16 +71,24 @@ async def chat(talk: Talk, model: ScriptedModel) -> Chat:
 
 async def opened(services: Services, id_: str, agent_id: str | None = None) -> Conversation:
     """One that has a title already: the model is only asked for replies."""
-    conversation = await services.outside.open(LOCAL, id_, agent_id)
-    return await services.conversations.update(LOCAL, conversation.id, lambda it: it.rename("About that"))
+    agent_id = agent_id or (await services.agents.default_of(LOCAL)).id
+    conversation, _ = await services.conversations.create(LOCAL, agent_id, title="About that", metadata=None)
+    return await services.store.outside_ids.bind(conversation, id_)
+
+
+async def opened_by(services: Services, user: User, id_: str, content: str = "Hello") -> Conversation:
+    """The conversation that takes a user's first message."""
+    where = await services.outside.find_or_new(user, id_)
+    _, conversation = await services.outside.send(user, where, OutsideMessage(content=content), BEGUN_WITH)
+    return conversation
 
 
 async def test_every_user_has_their_own_ids_and_reads_create_none(chat: Chat):
     assert await chat.outside.find(BOB, "chat-1") is None
-    theirs = await chat.outside.open(BOB, "chat-1")
+    theirs = await opened_by(chat.services, BOB, "chat-1")
     assert theirs.id != chat.conversation.id
     # Somebody else's conversation is no more than a name.
-    alias = await chat.outside.open(BOB, chat.conversation.id)
+    alias = await opened_by(chat.services, BOB, chat.conversation.id)
     assert alias.id not in {chat.conversation.id, theirs.id}
     found = await chat.outside.find(BOB, chat.conversation.id)
     assert found is not None and found.id == alias.id
@@ -88,7 +97,8 @@ async def test_every_user_has_their_own_ids_and_reads_create_none(chat: Chat):
 
 
 async def test_requests_that_bring_the_same_new_id_at_once_share_a_conversation(chat: Chat):
-    opened = await asyncio.gather(*(chat.outside.open(LOCAL, "chat-2") for _ in range(8)))
+    said = [f"{number}?" for number in range(8)]
+    opened = await asyncio.gather(*(opened_by(chat.services, LOCAL, "chat-2", it) for it in said))
     assert len({it.id for it in opened}) == 1
 
 
@@ -97,32 +107,23 @@ async def test_deleted_conversation_frees_its_id_and_restored_one_reclaims_it_if
     await conversations.delete(LOCAL, first.id, purge=False)
     assert await chat.outside.find(LOCAL, "chat-1") is None
     await conversations.restore(LOCAL, first.id)
-    assert (await chat.outside.open(LOCAL, "chat-1")).id == first.id
+    assert (await opened_by(chat.services, LOCAL, "chat-1")).id == first.id
     await conversations.delete(LOCAL, first.id, purge=False)
-    second = await chat.outside.open(LOCAL, "chat-1")
+    second = await opened_by(chat.services, LOCAL, "chat-1")
     await conversations.restore(LOCAL, first.id)
-    assert (await chat.outside.open(LOCAL, "chat-1")).id == second.id != first.id
+    assert (await opened_by(chat.services, LOCAL, "chat-1")).id == second.id != first.id
 
 
 async def test_id_of_a_conversation_with_another_agent_is_a_conflict(chat: Chat, talk: Talk):
     other = (await talk.client.post("/api/agents", json={"name": "Other"})).json()["id"]
     with pytest.raises(Conflict):
-        await chat.outside.open(LOCAL, "chat-1", other)
-
-
-async def test_message_that_the_agent_refuses_creates_no_conversation(chat: Chat, talk: Talk):
-    settings = {"maxMessageChars": 10}
-    short = (await talk.client.post("/api/agents", json={"name": "Short", "settings": settings})).json()["id"]
-    with pytest.raises(MessageTooLong):
-        await chat.outside.open(LOCAL, "chat-2", short, first_text="x" * 11)
-    assert await chat.outside.find(LOCAL, "chat-2") is None
-    assert (await chat.outside.open(LOCAL, "chat-2", short, first_text="x" * 10)).agent_id == short
+        await chat.outside.find_or_new(LOCAL, "chat-1", other)
 
 
 @pytest.mark.parametrize("id_", ["", "x" * (MOST_ID_CHARACTERS + 1), "a\0b", "\ud800"])
 async def test_impossible_id_is_refused(chat: Chat, id_: str):
     with pytest.raises(InvalidRequest):
-        await chat.outside.open(LOCAL, id_)
+        await chat.outside.find_or_new(LOCAL, id_)
 
 
 async def test_message_follows_the_one_before_it_by_our_id_or_the_clients(chat: Chat):
@@ -246,7 +247,7 @@ async def test_answer_continues_after_what_the_client_has_also_when_it_is_repeat
     agent = await talk.client.post("/api/agents", json={"name": "Asker", "settings": {"askUser": True}})
     conversation = await opened(services, "chat-1", agent.json()["id"])
     message = OutsideMessage(content="Go?", id="m1")
-    turn = await services.outside.send(LOCAL, conversation, message, BEGUN_WITH)
+    turn, _ = await services.outside.send(LOCAL, conversation, message, BEGUN_WITH)
     assert await services.turns.finished(turn) is None
     (request,) = await services.approvals.open(LOCAL, turn)
     decision = Decision(action=ApprovalAction.ANSWER, at=1, content="The red one")

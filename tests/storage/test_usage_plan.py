@@ -21,7 +21,9 @@ from tests.storage.test_query_plans import (
     sqlite_plan,
 )
 from threadkeep.ports.ledger import UsageFilter
+from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Query
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turns import SqlTurns
 
@@ -102,7 +104,7 @@ def test_postgres_reads_only_ones_own_calls_of_these_days(large_postgres: psycop
 
 def running() -> Query:
     with pytest.raises(Asked) as asked:
-        asyncio.run(SqlTurns(asking).running(after=None, offset=0, limit=20))
+        asyncio.run(SqlTurns(asking, ConversationRows(SecretBox())).running(after=None, offset=0, limit=20))
     return asked.value.query
 
 

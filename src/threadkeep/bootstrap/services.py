@@ -273,7 +273,7 @@ def _build_services(
         queue=Queue(store, turns, clock, caps),
         branches=Branches(store, turns, history, parts.creations, clock, caps),
         added_messages=AddedMessages(store, conversations, sending, turns, history, clock, caps),
-        outside=Outside(store, agents, conversations, sending, approvals, turns, clock),
+        outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
         reruns=_build_reruns(adapters, parts),

@@ -64,11 +64,11 @@ class OperatorCaps:
         return replace(settings, **lowered) if lowered else settings
 
     def check_room(self, documents: int, size: int) -> None:
-        """Refuses a document if a user's agents would then have too many documents, or the user too much."""
+        """Refuses documents if a user's agents would then have too many, or the user too much."""
         if self.documents and documents > self.documents:
             raise LimitNotAllowed(
-                f"Your agents' documents can't exceed {self.documents} documents in total; adding this "
-                f"document would bring them to {documents}. Delete some documents first.",
+                f"Your agents' documents can't exceed {self.documents} documents in total; adding this would "
+                f"bring them to {documents}. Delete some documents first.",
                 details={"limit": "documents", "most": self.documents},
             )
         self.check_bytes(size)

@@ -183,15 +183,17 @@ class Conversation:
         message_id: MessageId | None = None,
         key_id: KeyId | None = None,
         begun_with: BegunWith | None = None,
+        turn_id: TurnId | None = None,
     ) -> BegunTurn:
         """Adds the user's message and an empty reply, and starts the turn that fills it.
 
         The message follows the active path, or a branch. `title` becomes the conversation's unless it has one
-        already. `message_id` is that of a queued message, `key_id` that of the API key that begins the turn.
+        already. `message_id` is that of a queued message, `key_id` that of the API key that begins the turn,
+        `turn_id` one that was reserved for it.
         """
         self.check_idle()
         on_branch = self.following(branch) if branch else self
-        turn_id = TurnId(new_uuid())
+        turn_id = turn_id or TurnId(new_uuid())
         asked = Message(
             id=message_id or MessageId(new_uuid()),
             conversation_id=self.id,
@@ -220,14 +222,15 @@ class Conversation:
         model: str | None = None,
         key_id: KeyId | None = None,
         begun_with: BegunWith | None = None,
+        turn_id: TurnId | None = None,
     ) -> BegunTurn:
         """Starts a turn that replies to a question again; its other replies stay.
 
-        `branch` ends with the question.
+        `branch` ends with the question; `turn_id` was reserved for the turn.
         """
         self.check_idle()
         on_branch = self.following(branch)
-        turn_id = TurnId(new_uuid())
+        turn_id = turn_id or TurnId(new_uuid())
         fresh = self._empty_reply(turn_id, branch.tip_id or question_id, self.last_seq + 1, now, model)
         turn = self._new_turn(turn_id, question_id, fresh, key_id, begun_with)
         grown = on_branch._grown(1, fresh, active_turn_id=turn_id)

@@ -24,9 +24,9 @@ class Allowances(Protocol):
     async def take_turn(
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
-        """Reserves a turn that is about to start, given the user's running turns on this node.
+        """Reserves a turn that is about to start, given the user's other running turns on this node.
 
-        `after` is the turn that it replaces, which no longer counts.
+        `after` is the turn that it replaces, which no longer counts: `running_here` doesn't include it.
         """
         ...
 

@@ -48,16 +48,20 @@ class Extractor(Protocol):
 
 
 CheckRoom = Callable[[int, int], None]
-"""Rejects a document if a user's agents have this many documents or bytes."""
+"""Rejects documents if a user's agents have this many documents or bytes."""
 
 
 class DocumentStore(Protocol):
     """Documents and their chunks."""
 
-    async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
-        """Stores a new document; returns the existing one if the agent already has the same file.
+    async def add(self, document: Document) -> Document:
+        """Stores a new document; returns the existing one if the agent already has the same file."""
+        ...
 
-        `check_room` receives the owner's totals including it; nobody else adds documents meanwhile.
+    async def add_all(self, documents: Sequence[Document], check_room: CheckRoom) -> Sequence[Document]:
+        """Does the same with documents of one agent, all or none.
+
+        `check_room` receives the owner's totals including them; nobody else adds documents meanwhile.
         """
         ...
 

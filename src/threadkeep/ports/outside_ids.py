@@ -10,15 +10,11 @@ from threadkeep.domain.ids import ConversationId, MessageId, UserId
 class OutsideIds(Protocol):
     """Ids from outside: each user has their own for conversations, each conversation its own for messages.
 
-    The start of a turn stores its message's id (`NewTurn.outside_id`).
+    The start of a turn stores its message's id (`NewTurn.outside_id`), and that of a new conversation.
     """
 
     async def conversation(self, user_id: UserId, outside_id: str) -> Conversation | None:
         """The user's conversation with this outside id, unless it is deleted."""
-        ...
-
-    async def add_conversation(self, fresh: Conversation, outside_id: str) -> Conversation:
-        """Stores a new conversation under an outside id; returns the one that has the id by now."""
         ...
 
     async def bind(self, conversation: Conversation, outside_id: str) -> Conversation:

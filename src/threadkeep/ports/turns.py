@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.conversation import BegunTurn, EndedTurn
+from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
@@ -60,6 +60,10 @@ class NewTurn:
     """The end of the turn that waited for its user until now."""
     outside_id: str | None = None
     """The id that the client gave to the user's message."""
+    new_conversation: Conversation | None = None
+    """Its conversation before it began, if that is stored with its first turn."""
+    conversation_outside_id: str | None = None
+    """The id that the client gives to the conversation, if it doesn't have it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ class TurnStore(Protocol):
     async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
 
-        StorageConflict if the conversation or the queued message has changed since it was read.
+        StorageConflict if the conversation or the queued message has changed since it was read, or if a new
+        conversation's outside id, or its place as the main one, was taken meanwhile.
         """
         ...
 

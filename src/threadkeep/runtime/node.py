@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 
@@ -109,8 +110,10 @@ class Node:
         return await self._runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
-        """Continues a turn whose user has decided; another node does if this one is ending."""
-        if self._runner.can_resume:
+        """Continues a turn whose user has decided; another node does if this one is ending or doesn't know
+        the turn's model.
+        """
+        if self._runner.can_resume and not self._recovery.leaves(held.turn.id, held.turn.model):
             await self._runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)
@@ -161,9 +164,9 @@ class Node:
         """How many turns run here."""
         return self._running.count
 
-    def running_of(self, user_id: UserId) -> int:
-        """How many turns of a user run here or begin to."""
-        return self._runner.count_of(user_id)
+    def running_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
+        """How many turns of a user run here or begin to, besides some."""
+        return self._runner.count_of(user_id, besides)
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when a turn begins in a conversation or a change of it is announced."""

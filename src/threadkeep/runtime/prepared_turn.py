@@ -45,6 +45,10 @@ Raises ThreadkeepError if no turn can begin; then the queue is held.
 class Resumer(Protocol):
     """Resumes turns from their logs."""
 
+    def knows(self, model: str | None) -> bool:
+        """Whether this node has a model: another one's may be saved just now, or missing in our settings."""
+        ...
+
     def steps(
         self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:

@@ -19,6 +19,8 @@ from threadkeep.runtime.running import NodeTurns
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
+LEFT_S = 30.0
+"""How long a node leaves a turn to others that may know its model: a saved gateway is there in seconds."""
 LEASE_S = LEASE_MS / 1000
 OUTAGE_S = LEASE_S - BEAT_S
 """After such an outage of the database, leases of running nodes have expired."""
@@ -66,10 +68,20 @@ class Recovery:
         self._free = asyncio.Lock()
         self._takeover_pause = TakeoverPause()
         self._left_until: dict[TurnId, float] = {}
+        self._unknown_since: dict[TurnId, float] = {}
+        """When we first saw each turn whose model we don't know."""
 
     def leave(self, turn_id: TurnId, for_s: float) -> None:
         """Leaves a turn alone for a while, as if nobody were there to take it over."""
         self._left_until[turn_id] = time.monotonic() + for_s
+
+    def leaves(self, turn_id: TurnId, model: str | None) -> bool:
+        """Leaves a turn to nodes that know its model, unless there are none: then we end it after a while."""
+        if self._alone or self._runner.knows(model):
+            self._unknown_since.pop(turn_id, None)
+            return False
+        now = time.monotonic()
+        return now - self._unknown_since.setdefault(turn_id, now) < LEFT_S
 
     async def recover_abandoned(self) -> None:
         """Takes over turns whose lease has expired, up to the limit; one call at a time."""
@@ -81,6 +93,7 @@ class Recovery:
                 return
             now = time.monotonic()
             self._left_until = {it: until for it, until in self._left_until.items() if until > now}
+            self._unknown_since = {it: at for it, at in self._unknown_since.items() if it in found}
             # Our own are merely late.
             lost = [it for it in found if self._running.get(it) is None and it not in self._left_until]
             try:
@@ -105,6 +118,9 @@ class Recovery:
         return held is not None
 
     async def _recover(self, turn_id: TurnId) -> None:
+        running = await self._store.turns.get_active(turn_id)
+        if running is None or (not running.is_aborting and self.leaves(turn_id, running.model)):
+            return
         held = await self._store.log.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
         if held is not None:
             await self._runner.resume(held, is_takeover=True)

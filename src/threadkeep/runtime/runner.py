@@ -5,7 +5,7 @@ A turn that this node takes over, or that continues after its user's decision, r
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import suppress
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
@@ -66,6 +66,10 @@ class Runner:
         """Whether this node can take over turns."""
         return self._resumer is not None and not self.is_draining
 
+    def knows(self, model: str | None) -> bool:
+        """Whether this node has a model."""
+        return self._resumer is not None and self._resumer.knows(model)
+
     def resume_with(self, resumer: Resumer) -> None:
         """Sets how turns resume from their logs."""
         self._resumer = resumer
@@ -111,10 +115,12 @@ class Runner:
             turn_log.fill_readable(await self._store.log.read(held.turn.id, 0))
         return self._turn_ends.end_of_waiting(held, turn_log)
 
-    def count_of(self, user_id: UserId) -> int:
-        """How many of a user's turns run or start here; one whose end is visible no longer counts."""
-        beginning = sum(it == user_id for it, _ in self._beginning.values())
-        return self._running.count_of(user_id) + beginning
+    def count_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
+        """How many of a user's turns run or start here, besides some; one whose end is visible no longer
+        counts.
+        """
+        beginning = sum(it == user_id and id_ not in besides for id_, (it, _) in self._beginning.items())
+        return self._running.count_of(user_id, besides) + beginning
 
     async def drain(self, grace_s: float) -> None:
         """Starts no more turns and hands off those that run, so that another node continues them.
@@ -152,17 +158,18 @@ class Runner:
         return tasks
 
     async def _begin(self, prepared: PreparedTurn) -> None:
-        opened = open_turn(prepared, self._node_id, self._writer)
         try:
-            await self._store_start(opened)
-        except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
-            await prepared.give_back()
-            raise
-        finally:
-            del self._beginning[opened.log.turn_id]
-        if (waiting_end := prepared.new.waiting_end) is not None:
-            await self._turn_ends.announce_end(waiting_end)
-        self._run_opened(opened)
+            opened = open_turn(prepared, self._node_id, self._writer)
+            try:
+                await self._store_start(opened)
+            except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
+                await prepared.give_back()
+                raise
+            if (waiting_end := prepared.new.waiting_end) is not None:
+                await self._turn_ends.announce_end(waiting_end)
+            self._run_opened(opened)
+        finally:  # only now: until it runs, it is nobody else's to count and to wait for
+            del self._beginning[prepared.new.begun.turn.id]
 
     async def _store_start(self, opened: OpenedTurn) -> None:
         try:
@@ -177,7 +184,13 @@ class Runner:
         held, prepared = opened.held, opened.prepared
         opened.log.live.extend([opened.opening])
         control = self._control(held, opened.log)
-        turn = NodeTurn(held, opened.log, control, prepared.prepare_next)
+        turn = NodeTurn(
+            held,
+            opened.log,
+            control,
+            prepared.prepare_next,
+            opens_conversation=prepared.new.new_conversation is not None,
+        )
         self._start(turn, prepared.steps(held, control))
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
@@ -206,6 +219,8 @@ class Runner:
         held, turn_log = turn.held, turn.log
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
+            if turn.opens_conversation:
+                await self._signals.created(held.conversation)
             await self._signals.began(held)
             while await self._step_writer.write(turn, steps, self._run_opened):
                 assert self._resumer is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from threadkeep.domain.ids import TurnId, UserId
@@ -23,6 +24,8 @@ class NodeTurn:
     is_resumed: bool = False
     """Whether it had begun before, here or elsewhere."""
     task: "asyncio.Task[None]" = field(init=False)
+    opens_conversation: bool = False
+    """Whether its conversation was stored with it, so that nobody knows of it yet."""
     begun_at: float = field(default_factory=time.monotonic)
     """When it began to run here, by this process's own clock."""
     leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
@@ -75,11 +78,11 @@ class NodeTurns:
         """How many turns haven't ended; one whose end is visible no longer counts."""
         return sum(not turn.log.live.ended for turn in self._turns.values())
 
-    def count_of(self, user_id: UserId) -> int:
-        """How many of a user's turns haven't ended."""
+    def count_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
+        """How many of a user's turns haven't ended, besides some."""
         return sum(
-            turn.held.conversation.user_id == user_id and not turn.log.live.ended
-            for turn in self._turns.values()
+            turn.held.conversation.user_id == user_id and not turn.log.live.ended and id_ not in besides
+            for id_, turn in self._turns.items()
         )
 
     def stop(self, turn_id: TurnId, reason: StopReason) -> bool:

@@ -39,6 +39,12 @@ class Signals:
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._unsubscribe = bus.subscribe(self._hear)
 
+    async def created(self, conversation: Conversation) -> None:
+        """A conversation was stored with its first turn."""
+        await self.changed(
+            UserEvent(conversation.user_id, UserEventType.CONVERSATION_CREATED, conversation.id)
+        )
+
     async def began(self, held: HeldTurn) -> None:
         """A turn's first event is stored, so readers can follow it; or the turn continues."""
         await self._moved(held, UserEventType.TURN_STARTED)

@@ -66,7 +66,7 @@ class LocalAllowances:
         self, user_id: UserId, turn_id: TurnId, running_here: int, *, after: TurnId | None = None
     ) -> None:
         """Reserves a turn for the user, given the number already running; raises RateLimited at the limit."""
-        self._check_at_once(user_id, running_here if after is None else running_here - 1)
+        self._check_at_once(user_id, running_here)
         await self.take_call(user_id)
 
     async def give_turn_back(self, user_id: UserId, turn_id: TurnId) -> None:

@@ -14,6 +14,7 @@ from threadkeep.domain.errors import (
     ApprovalNotFound,
     InvalidRequest,
     PayloadTooLarge,
+    ThreadkeepError,
 )
 from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
 from threadkeep.domain.turn import Turn
@@ -32,6 +33,7 @@ from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.reach import is_within_reach
 
+REFUSED_RESULT = "The client ran the tool, but its result was refused."
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 _ACTIONS = {
@@ -74,23 +76,26 @@ class Approvals:
         return next((it for it in fitting if it.decision is None), fitting[-1] if fitting else None)
 
     async def decide(self, user: User, turn_id: str, request_id: str, decision: Decision) -> Turn:
-        """Decides a request; its turn continues immediately, on this node if it was waiting."""
+        """Decides a request; its turn continues immediately, on this node if it was waiting.
+
+        A client tool's result that is refused is an error of its call: the turn goes on with that.
+        """
         turn = await own_turn(self._store, user, turn_id)
         asked = None
         if is_uuid(request_id):
             asked = await self._store.approvals.get(turn.id, request_id.lower())
         if asked is None:
             raise ApprovalNotFound
-        await self.check(user, asked, decision)
+        accepted, refusal = await self.accepted(user, asked, decision)
         # Even if the request is cancelled meanwhile: a turn that this node has taken must run.
-        decided = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, decision)))
+        decided = await asyncio.shield(asyncio.create_task(self._take(turn.id, asked.request_id, accepted)))
         match decided.outcome:
             case "over":
                 raise ApprovalExpired("This request is no longer waiting for an answer.")
             case "other":
                 raise ApprovalAnswered("This request already has a different answer.")
             case "same":
-                return turn
+                pass
             case "taken":
                 await self._node.announce(
                     UserEvent(
@@ -101,7 +106,9 @@ class Approvals:
                         asked.request_id,
                     )
                 )
-                return await own_turn(self._store, user, turn_id)
+        if refusal is not None:
+            raise refusal
+        return turn if decided.outcome == "same" else await own_turn(self._store, user, turn_id)
 
     async def allowed_tools(self, user: User, conversation_id: str) -> Sequence[AllowedTool]:
         """The tools that run without asking in one of the user's conversations, because the user said so."""
@@ -113,10 +120,24 @@ class Approvals:
         conversation = await own_conversation(self._store, user, conversation_id)
         await self._store.approvals.disallow(conversation.id, server, tool_name)
 
-    async def check(self, user: User, asked: Approval, decision: Decision) -> None:
-        """Rejects a decision that doesn't match the request."""
-        _check(asked, decision)
+    async def accepted(
+        self, user: User, asked: Approval, decision: Decision
+    ) -> tuple[Decision, ThreadkeepError | None]:
+        """A decision as it counts, and why it counts otherwise than the client meant it. Rejects one that
+        doesn't match the request.
+
+        A client that has run its tool has nothing else to send, and its turn must not wait for ever: a result
+        that is refused becomes an error.
+        """
+        try:
+            _check(asked, decision)
+        except (InvalidRequest, PayloadTooLarge) as refusal:
+            if asked.kind is not ApprovalKind.CLIENT_TOOL or decision.action is not ApprovalAction.RESULT:
+                raise
+            error = f"{REFUSED_RESULT} {refusal.message}"
+            return Decision(action=ApprovalAction.RESULT, at=decision.at, error=error), refusal
         await self._check_value(user, asked, decision)
+        return decision, None
 
     async def _check_value(self, user: User, asked: Approval, decision: Decision) -> None:
         """Rejects arguments or an answer that don't match the request's schema."""

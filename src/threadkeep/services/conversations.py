@@ -128,13 +128,8 @@ class Conversations:
         agent, found = await self._agents.get_with_main(user, agent_id)
         return (found, False) if found else await self._main_with(user, agent)
 
-    async def main_with_default_agent(self, user: User) -> Conversation:
-        """The main conversation with the default agent."""
-        conversation, _ = await self._main_with(user, await self._agents.default_of(user))
-        return conversation
-
     async def find_main_with_default_agent(self, user: User) -> Conversation | None:
-        """The same, if it exists."""
+        """The main conversation with the default agent, if it exists."""
         agent = await self._agents.default_of(user)
         return await self._store.conversations.get_main(user.id, agent.id)
 

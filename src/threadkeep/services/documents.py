@@ -1,7 +1,7 @@
 """Documents of agents: stored, processed, made searchable, deleted."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -49,28 +49,39 @@ class Documents:
         self._clock = clock
         self._caps = caps
 
-    async def check(self, file_name: str, file: BinaryIO) -> str:
-        """A file's type; rejects unsupported files and invalid names."""
-        check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
-        return media_type_of(file_name, await asyncio.to_thread(_head, file))
-
-    async def add(self, agent: Agent, file_name: str, file: BinaryIO) -> Document:
-        """Stores a file and queues it for processing; an already added file returns its document."""
-        media_type = await self.check(file_name, file)
-        id_, now = DocumentId(new_uuid()), self._clock()
-        size, sha256 = await self._files.keep(agent.id, id_, file)
-        status = DocumentStatus.PROCESSING
-        fresh = Document(id_, agent.id, file_name, media_type, size, sha256, status, now, now)
+    async def add(self, agent: Agent, *sent: tuple[str, BinaryIO]) -> list[Document]:
+        """Stores files and queues them for processing, or stores none if one is rejected; an already added
+        file returns its document.
+        """
+        fresh = [await self._described(agent, file_name, file) for file_name, file in sent]
+        kept = [await self._keep(document, file) for document, (_, file) in zip(fresh, sent, strict=True)]
         try:
-            document = await self._store.documents.add(fresh, self._caps.check_room)
+            added = await self._store.documents.add_all(kept, self._caps.check_room)
         except LimitNotAllowed:
-            await self._files.remove(agent.id, id_)
+            await self._remove(fresh)
             raise
-        if document.id == fresh.id:
-            await self._jobs.add(READ_JOB, read_job(document, agent.owner_id))
-        else:
-            await self._files.remove(agent.id, id_)
-        return document
+        await self._remove([it for it in fresh if it.id not in {document.id for document in added}])
+        new = {it.id for it in fresh}
+        for document in added:
+            if document.id in new:
+                await self._jobs.add(READ_JOB, read_job(document, agent.owner_id))
+        return list(added)
+
+    async def _remove(self, documents: Iterable[Document]) -> None:
+        """Removes files that no document has. Those that a crash leaves are removed every hour."""
+        for document in documents:
+            await self._files.remove(document.agent_id, document.id)
+
+    async def _described(self, agent: Agent, file_name: str, file: BinaryIO) -> Document:
+        """A file as a document that isn't stored yet; rejects unsupported files and invalid names."""
+        check_line(file_name, "fileName", most=MOST_NAME_CHARACTERS)
+        media_type = media_type_of(file_name, await asyncio.to_thread(_head, file))
+        id_, now = DocumentId(new_uuid()), self._clock()
+        return Document(id_, agent.id, file_name, media_type, 0, "", DocumentStatus.PROCESSING, now, now)
+
+    async def _keep(self, document: Document, file: BinaryIO) -> Document:
+        size, sha256 = await self._files.keep(document.agent_id, document.id, file)
+        return replace(document, size=size, sha256=sha256)
 
     async def get(self, user: User, agent_id: str, document_id: str) -> Document:
         """One document."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import ConversationMode
+from threadkeep.domain.agent import Agent, ConversationMode
 from threadkeep.domain.approval import Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -22,13 +22,12 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.events import ApprovalResponse
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, is_uuid
-from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.text import check_storable
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
-from threadkeep.domain.user_events import UserEventType
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.approvals import Approval
 from threadkeep.ports.messages import MessageWindow
@@ -36,8 +35,7 @@ from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.sending import NewMessage, Sending
-from threadkeep.services.turns import Turns
+from threadkeep.services.sending import NewConversation, NewMessage, Sending, is_retried
 
 MOST_ID_CHARACTERS = 200
 MESSAGES_AT_ONCE = 100
@@ -58,6 +56,8 @@ class OutsideMessage:
     """The ids of the messages before it, in order, as far as the client lists them."""
     agent_id: AgentId | None = None
     """The agent that the client means, if it says so."""
+    is_retry: bool = False
+    """Whether the client says that it repeats the request."""
     starts_over: bool = False
     """Whether a list that has nothing before the message means the beginning of the conversation, instead of
     an app that sends only the newest message.
@@ -74,7 +74,6 @@ class Outside:
         conversations: Conversations,
         sending: Sending,
         approvals: Approvals,
-        turns: Turns,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -82,7 +81,6 @@ class Outside:
         self._conversations = conversations
         self._sending = sending
         self._approvals = approvals
-        self._turns = turns
         self._clock = clock
 
     async def find(self, user: User, outside_id: str) -> Conversation | None:
@@ -96,13 +94,10 @@ class Outside:
             raise ConversationNotFound
         return found
 
-    async def open(
-        self, user: User, outside_id: str, agent_id: str | None = None, *, first_text: str = ""
-    ) -> Conversation:
-        """The same, created if there is none; by default with the user's default agent.
-
-        `first_text` is that of the message to be sent: nothing is created for one that the agent refuses.
-        """
+    async def find_or_new(
+        self, user: User, outside_id: str, agent_id: str | None = None
+    ) -> Conversation | NewConversation:
+        """The same, or one that its first message opens; by default with the user's default agent."""
         if (found := await self.find(user, outside_id)) is not None:
             if agent_id is not None and agent_id.lower() != found.agent_id:
                 raise Conflict("This id belongs to a conversation with another agent.")
@@ -110,25 +105,17 @@ class Outside:
         agent = await (
             self._agents.default_of(user) if agent_id is None else self._agents.get(user, agent_id)
         )
-        check_user_content(first_text, most=agent.settings.max_message_chars, has_files=not first_text)
-        if agent.settings.conversation_mode is ConversationMode.SINGLE:
-            main, _ = await self._conversations.main(user, agent.id)
-            return await self._store.outside_ids.bind(main, outside_id)
-        fresh = Conversation.start(user.id, agent.id, self._clock())
-        opened = await self._store.outside_ids.add_conversation(fresh, outside_id)
-        if opened.id == fresh.id:
-            await self._turns.announce(UserEventType.CONVERSATION_CREATED, opened)
-        return opened
+        return new_conversation(agent, outside_id)
 
     async def send(
         self,
         user: User,
-        conversation: Conversation,
+        where: Conversation | NewConversation,
         message: OutsideMessage,
         begun_with: BegunWith,
         *,
         model: str | None = None,
-    ) -> Turn:
+    ) -> tuple[Turn, Conversation]:
         """Starts the turn that replies to a message, where the client's list places it.
 
         A running turn ends: these clients send only when they believe that nothing runs. The message that
@@ -136,25 +123,27 @@ class Outside:
         """
         if message.id is not None:
             _check_id(message.id)
-        known = await self.message(conversation, message.id) if message.id else None
+        conversation = None if isinstance(where, NewConversation) else where
+        known = await self.message(conversation, message.id) if conversation and message.id else None
         is_taken = known is not None and known.role is not MessageRole.USER
         sent = await self._sending.send(
             user,
-            conversation.id,
+            where if isinstance(where, NewConversation) else where.id,
             NewMessage(
                 message.content,
                 files=message.files,
-                parent_id=await self._place(conversation, message),
+                parent_id=await self._place(conversation, message) if conversation else UNSET,
                 when_busy=WhenBusy.STOP,
                 model=model,
                 begun_with=begun_with,
                 outside_id=None if is_taken else message.id,
                 may_be_repeated=True,
+                is_retry=message.is_retry,
                 agent_id=message.agent_id,
             ),
         )
         assert not isinstance(sent, QueuedMessage)  # one that stops the turn before it never waits
-        return sent[0]
+        return sent
 
     async def regenerate(
         self,
@@ -165,10 +154,15 @@ class Outside:
         question_id: str | None = None,
         answer_id: str | None = None,
         model: str | None = None,
+        is_retry: bool = False,
     ) -> Turn:
-        """Answers a question again: the one with this id, that of an answer, or the latest."""
+        """Answers a question again: the one with this id, that of an answer, or the latest. A retry that the
+        client makes by itself returns the turn that did so.
+        """
         answer = await self.message(conversation, answer_id) if answer_id else None
         question = await self.message(conversation, question_id) if question_id else None
+        if is_retry and (again := await self._answered_again(user, conversation, question, answer)):
+            return again
         if answer is None and question is not None:
             if running := await self._answering_again(user, conversation, question):
                 return running
@@ -201,8 +195,8 @@ class Outside:
             request = await self._approvals.about(turn, id_, decision.action)
             if request is None:
                 raise ApprovalNotFound
-            await self._approvals.check(user, request, decision)
-            asked.append((request, decision))
+            accepted, _ = await self._approvals.accepted(user, request, decision)
+            asked.append((request, accepted))
         for request, decision in asked:
             turn = await self._approvals.decide(user, turn.id, request.request_id, decision)
         return turn, await self._seen_before(turn.id, {it.request_id for it, _ in asked})
@@ -329,6 +323,22 @@ class Outside:
             return None
         return running if question.turn_id != running.id else None
 
+    async def _answered_again(
+        self, user: User, conversation: Conversation, question: Message | None, answer: Message | None
+    ) -> Turn | None:
+        """The last turn, if it has answered a question again just now: this one, that of an older answer, or
+        any.
+        """
+        last = await self.newest_turn(user, conversation)
+        if last is None or not is_retried(last, self._clock()):
+            return None
+        asked = await self._store.messages.get(conversation.id, last.user_message_id)
+        if asked is None or asked.turn_id == last.id:
+            return None
+        wanted = question.id if question else answer.parent_id if answer else asked.id
+        is_older = answer is None or answer.id != last.assistant_message_id
+        return last if wanted == asked.id and is_older else None
+
     async def _seen_before(self, turn_id: TurnId, request_ids: set[str]) -> int:
         """The number of the last event before the decisions on these requests."""
         last = 0
@@ -338,6 +348,12 @@ class Outside:
                     return last
                 last = event.seq
         return last
+
+
+def new_conversation(agent: Agent, outside_id: str | None = None) -> NewConversation:
+    """A conversation with an agent that its first message opens: the main one, if the agent has only one."""
+    is_main = agent.settings.conversation_mode is ConversationMode.SINGLE
+    return NewConversation(agent.id, outside_id, is_main=is_main)
 
 
 def _beyond(window: MessageWindow, seq: int) -> MessageWindow:

@@ -1,7 +1,11 @@
 """Sending: a user's message starts a turn or joins the queue; a reply is generated again."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from typing import NamedTuple, NoReturn
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -9,7 +13,7 @@ from msgspec import UNSET, UnsetType
 from threadkeep.clock import Clock
 from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
     IdempotencyMismatch,
     InvalidRequest,
@@ -22,7 +26,7 @@ from threadkeep.domain.ids import AgentId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.idempotency import IdempotencyKey
@@ -32,9 +36,15 @@ from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
 from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.services.replies.turn_starts import TurnStarts
 
 TRIES = 5
+TRIES_TO_STOP = 100
+"""On several nodes, only one of those who stop a turn at once begins the next: each other one stops that."""
+MOST_LOOKED_AT = 100
+RETRIED_MS = 10 * 60 * 1000
+"""How long after the end of its turn a client's own retry of the same request returns that turn."""
 
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
@@ -66,6 +76,8 @@ class NewMessage:
     """The id that the client gave to the message."""
     may_be_repeated: bool = False
     """Whether the client may repeat the request without a key: then the same message returns its turn."""
+    is_retry: bool = False
+    """Whether the client says that it repeats the request: then the turn may also have ended by now."""
     agent_id: AgentId | None = None
     """The agent that the client means, if it says so."""
 
@@ -100,8 +112,45 @@ def _brought(begun_with: BegunWith | None) -> str:
     return f"{_STOPS_UNFOLLOWED}{tools}" if begun_with.stops_unfollowed else tools
 
 
+@dataclass(frozen=True, slots=True)
+class NewConversation:
+    """A conversation that its first message opens: for a message that is refused, nothing is stored."""
+
+    agent_id: AgentId
+    outside_id: str | None = None
+    """The id that the client gives to it; a conversation that has the id by now takes the message."""
+    is_main: bool = False
+    """Whether it is the main one with its agent; then likewise."""
+
+
+class _Place(NamedTuple):
+    """The conversation that a message goes to."""
+
+    conversation: Conversation
+    is_new: bool = False
+    """Whether it is stored with the turn."""
+    outside_id: str | None = None
+    """An id of the client's that is stored with the turn, too."""
+
+    def begins(self, new: NewTurn) -> NewTurn:
+        """The turn with what it opens."""
+        opened = self.conversation if self.is_new else None
+        return replace(new, new_conversation=opened, conversation_outside_id=self.outside_id)
+
+
 Sent = tuple[Turn, Conversation] | QueuedMessage
 """The outcome of sending a message: a turn that replies to it, or its place in the queue."""
+
+
+def is_retried(turn: Turn, now: int) -> bool:
+    """Whether a client's own retry returns an ended turn instead of another one."""
+    is_recent = turn.ended_at is not None and now - turn.ended_at < RETRIED_MS
+    return is_recent and turn.status is not TurnStatus.FAILED
+
+
+def _freed(conversation: Conversation) -> Conversation:
+    """A conversation as it is once its turn has been stopped."""
+    return replace(conversation, active_turn_id=None)
 
 
 def _files_of(files: Sequence[FilePart]) -> list[tuple[str, int]]:
@@ -120,33 +169,67 @@ class Sending:
         self._starts = starts
         self._client_tools = client_tools
         self._clock = clock
+        self._stopping = WeakValueDictionary[str, asyncio.Lock]()
 
-    async def send(self, user: User, conversation_id: str, message: NewMessage) -> Sent:
+    async def send(self, user: User, where: str | NewConversation, message: NewMessage) -> Sent:
         """Starts a turn that replies to a user's message, or queues the message; the same key returns the
-        same result.
+        same result. The message goes to a conversation by its id, or opens one.
 
         If messages are held, sends the first of them and queues this one behind them.
         """
-        key = message.key
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            # Before anything else: what was sent stays sent, whatever the agent accepts by now.
-            if key and (found := await self._sent_before(conversation, key)):
-                return found
-            if message.may_be_repeated and (begun := await self._begun_by_same(user, conversation, message)):
-                return begun, conversation
-            conversation.check_agent(message.agent_id)
-            agent = await self._starts.agent_of(user, conversation)
-            most = agent.settings.max_message_chars
-            check_user_content(message.content, most=most, has_files=bool(message.files))
-            if message.model is not None:  # also one that waits is refused now, not later
-                self._starts.chosen_model(agent, message.model)
-            await self._client_tools.check(user, agent, conversation, message.begun_with)
-            try:
-                return await self._send_once(user, agent, conversation, message, key)
-            except StorageConflict:
-                continue  # another writer was first: read and decide again
+        key, stops = message.key, message.when_busy is WhenBusy.STOP
+        async with self._starts.claim(user) as claim, self._one_by_one(where if stops else None):
+            for _ in range(TRIES_TO_STOP if stops else TRIES):
+                place = await self._place(user, where, message)
+                conversation = place.conversation
+                # Before anything else: what was sent stays sent, whatever the agent accepts by now.
+                if key and (found := await self._sent_before(conversation, key)):
+                    return found
+                if message.may_be_repeated and (
+                    begun := await self._begun_by_same(user, conversation, message)
+                ):
+                    return begun, conversation
+                conversation.check_agent(message.agent_id)
+                agent = await self._starts.agent_of(user, conversation)
+                most = agent.settings.max_message_chars
+                check_user_content(message.content, most=most, has_files=bool(message.files))
+                if message.model is not None:  # also one that waits is refused now, not later
+                    self._starts.chosen_model(agent, message.model)
+                await self._client_tools.check(user, agent, conversation, message.begun_with)
+                try:
+                    return await self._send_once(user, agent, place, message, key, claim)
+                except StorageConflict:
+                    continue  # another writer was first: read and decide again
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    @asynccontextmanager
+    async def _one_by_one(self, where: str | NewConversation | None) -> AsyncGenerator[None]:
+        """Those who stop the turn of a conversation do so one after the other, so that each begins its own
+        and the last one's goes on; None for a request that stops nothing.
+        """
+        if where is None:
+            yield
+            return
+        name = where.lower() if isinstance(where, str) else f"{where.agent_id}\n{where.outside_id}"
+        async with self._stopping.setdefault(name, asyncio.Lock()):
+            yield
+
+    async def _place(self, user: User, where: str | NewConversation, message: NewMessage) -> _Place:
+        """The conversation that a message goes to, or a new one that isn't stored yet."""
+        if isinstance(where, str):
+            return _Place(await own_conversation(self._store, user, where))
+        outside_id = where.outside_id
+        found = outside_id and await self._store.outside_ids.conversation(user.id, outside_id)
+        if found:
+            found.check_agent(where.agent_id)
+            return _Place(found)
+        if where.is_main and (main := await self._store.conversations.get_main(user.id, where.agent_id)):
+            return _Place(main, outside_id=outside_id)
+        if message.is_retry and (opened := await self._opened_by_same(user, where, message)):
+            return _Place(opened)
+        await self._store.users.meet(user.id, self._clock())  # the allowance needs the user
+        fresh = Conversation.start(user.id, where.agent_id, self._clock(), is_main=where.is_main)
+        return _Place(fresh, is_new=True, outside_id=outside_id)
 
     async def send_held(
         self, user: User, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
@@ -155,25 +238,29 @@ class Sending:
         same turn.
         """
         key = IdempotencyKey.of(idempotency_key, f"{_SEND_HELD}{message_id.lower()}")
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            id_ = to_message_id(message_id)
-            if key and (found := await self._begun_before(conversation, key)):
-                return found
-            agent = await self._starts.agent_of(user, conversation)
-            conversation.check_idle()
-            held = await self._store.queue.waiting(conversation.id)
-            message = next((it for it in held if it.id == id_), None)
-            if message is None:
-                # The same request may have taken it just now.
+        async with self._starts.claim(user) as claim:
+            for _ in range(TRIES):
+                conversation = await own_conversation(self._store, user, conversation_id)
+                id_ = to_message_id(message_id)
                 if key and (found := await self._begun_before(conversation, key)):
                     return found
-                raise MessageNotFound("This message isn't in the queue.")
-            begun = self._starts.of_queued(agent, conversation, message, key_id=user.key_id)
-            try:
-                return await self._starts.begin(user, agent, NewTurn(begun, key, QueueChange(message)))
-            except StorageConflict:
-                continue
+                agent = await self._starts.agent_of(user, conversation)
+                conversation.check_idle()
+                held = await self._store.queue.waiting(conversation.id)
+                message = next((it for it in held if it.id == id_), None)
+                if message is None:
+                    # The same request may have taken it just now.
+                    if key and (found := await self._begun_before(conversation, key)):
+                        return found
+                    raise MessageNotFound("This message isn't in the queue.")
+                begun = self._starts.of_queued(
+                    agent, conversation, message, key_id=user.key_id, turn_id=claim.turn_id
+                )
+                try:
+                    new = NewTurn(begun, key, QueueChange(message))
+                    return await self._starts.begin(user, agent, new, claim)
+                except StorageConflict:
+                    continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def regenerate(
@@ -198,63 +285,65 @@ class Sending:
         brought = _brought(begun_with) if idempotency_key else ""
         asked = f"{brought}{_REGENERATE}{(message_id or '').lower()}{which}"
         key = IdempotencyKey.of(idempotency_key, asked)
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            if key and (found := await self._begun_before(conversation, key)):
-                return found
-            conversation.check_agent(agent_id)
-            agent = await self._starts.agent_of(user, conversation)
-            if when_busy is not WhenBusy.STOP:
-                conversation.check_idle()
-            await self._client_tools.check(user, agent, conversation, begun_with)
-            if tip_id is not UNSET:
-                conversation.check_tip(tip_id)
-            question_id, branch, replaced_id = await self._to_answer(user, conversation, message_id)
-            if may_be_repeated and conversation.active_turn_id not in (None, replaced_id):
-                running = await self._store.turns.get(user.id, conversation.active_turn_id)
-                if running is not None and running.user_message_id == question_id:
-                    return running, conversation
-            chosen = self._starts.chosen_model(agent, model)
-            if conversation.active_turn_id is not None:  # only now: what is refused stops nothing
-                await self._stop(conversation.active_turn_id)
-                continue
-            begun = conversation.regenerate(
-                question_id,
-                branch,
-                self._clock(),
-                model=chosen,
-                key_id=user.key_id,
-                begun_with=begun_with,
-            )
-            try:
-                return await self._starts.begin(user, agent, NewTurn(begun, key))
-            except StorageConflict:
-                continue
+        stops = when_busy is WhenBusy.STOP
+        async with self._starts.claim(user) as claim, self._one_by_one(conversation_id if stops else None):
+            for _ in range(TRIES_TO_STOP if stops else TRIES):
+                conversation = await own_conversation(self._store, user, conversation_id)
+                if key and (found := await self._begun_before(conversation, key)):
+                    return found
+                conversation.check_agent(agent_id)
+                agent = await self._starts.agent_of(user, conversation)
+                if not stops:
+                    conversation.check_idle()
+                await self._client_tools.check(user, agent, conversation, begun_with)
+                if tip_id is not UNSET:
+                    conversation.check_tip(tip_id)
+                question_id, branch, replaced_id = await self._to_answer(user, conversation, message_id)
+                if may_be_repeated and conversation.active_turn_id not in (None, replaced_id):
+                    running = await self._store.turns.get(user.id, conversation.active_turn_id)
+                    if running is not None and running.user_message_id == question_id:
+                        return running, conversation
+                begun = _freed(conversation).regenerate(
+                    question_id,
+                    branch,
+                    self._clock(),
+                    model=self._starts.chosen_model(agent, model),
+                    key_id=user.key_id,
+                    begun_with=begun_with,
+                    turn_id=claim.turn_id,
+                )
+                try:
+                    if conversation.active_turn_id is not None:
+                        await self._stop_for(claim, user, agent, begun, conversation.active_turn_id)
+                    return await self._starts.begin(user, agent, NewTurn(begun, key), claim)
+                except StorageConflict:
+                    continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     async def _send_once(
         self,
         user: User,
         agent: Agent,
-        conversation: Conversation,
+        place: _Place,
         message: NewMessage,
         key: IdempotencyKey | None,
+        claim: TurnClaim,
     ) -> Sent:
         """Sends a message in a conversation as it was read; StorageConflict if that has changed."""
-        waiting_end = None
-        if conversation.active_turn_id is not None:
-            waiting_end = await self._node.end_of_waiting(conversation.active_turn_id)
+        conversation, waiting_end = place.conversation, None
+        if (active_id := conversation.active_turn_id) is not None:
+            waiting_end = await self._node.end_of_waiting(active_id)
             if waiting_end is None and message.when_busy is WhenBusy.STOP:
-                await self._branch(conversation, message)  # what is refused stops nothing
-                self._starts.chosen_model(agent, message.model)
-                await self._stop(conversation.active_turn_id)
-                raise StorageConflict("The turn that ran has been stopped.")
+                freed = _freed(conversation)
+                branch = await self._branch(freed, message)
+                begun = self._begun(user, agent, freed, branch, message, claim)
+                await self._stop_for(claim, user, agent, begun, active_id)
             if waiting_end is None:
                 return await self._send_while_busy(user, conversation, message, key)
             conversation = waiting_end.ended.conversation  # a user who continues no longer decides
         branch = await self._branch(conversation, message)
         # Held messages come after one with its own position, and after one that stops the turn before it.
-        goes_first = message.parent_id is not UNSET or message.when_busy is WhenBusy.STOP
+        goes_first = message.parent_id is not UNSET or message.when_busy is WhenBusy.STOP or place.is_new
         held = () if goes_first else await self._store.queue.waiting(conversation.id)
         if held and message.begun_with and message.begun_with.stops_unfollowed:
             raise InvalidRequest(
@@ -264,11 +353,28 @@ class Sending:
             )
         if held:
             added = self._queued(user, conversation, message)
-            begun = self._starts.of_queued(agent, conversation, held[0], key_id=user.key_id)
+            begun = self._starts.of_queued(
+                agent, conversation, held[0], key_id=user.key_id, turn_id=claim.turn_id
+            )
             change = QueueChange(held[0], added, key)
-            await self._starts.begin(user, agent, NewTurn(begun, queue=change, waiting_end=waiting_end))
+            new = place.begins(NewTurn(begun, queue=change, waiting_end=waiting_end))
+            await self._starts.begin(user, agent, new, claim)
             return added
-        begun = conversation.begin_turn(
+        begun = self._begun(user, agent, conversation, branch, message, claim)
+        new = NewTurn(begun, key, waiting_end=waiting_end, outside_id=message.outside_id)
+        return await self._starts.begin(user, agent, place.begins(new), claim)
+
+    def _begun(
+        self,
+        user: User,
+        agent: Agent,
+        conversation: Conversation,
+        branch: Branch | None,
+        message: NewMessage,
+        claim: TurnClaim,
+    ) -> BegunTurn:
+        """The turn that replies to a message; not stored yet."""
+        return conversation.begin_turn(
             message.content,
             self._clock(),
             files=message.files,
@@ -277,30 +383,48 @@ class Sending:
             title=title_of(message.content, message.files),
             key_id=user.key_id,
             begun_with=message.for_turn,
+            turn_id=claim.turn_id,
         )
-        new = NewTurn(begun, key, waiting_end=waiting_end, outside_id=message.outside_id)
-        return await self._starts.begin(user, agent, new)
 
-    async def _stop(self, turn_id: TurnId) -> None:
-        """Ends the active turn and keeps its text; what is queued behind it is held."""
-        self._starts.check_open()  # a node that begins no turn stops none either
+    async def _stop_for(
+        self, claim: TurnClaim, user: User, agent: Agent, begun: BegunTurn, turn_id: TurnId
+    ) -> NoReturn:
+        """Ends the active turn for another, unless that one is refused, and keeps its text; what is queued
+        behind it is held. Always StorageConflict: the conversation has changed.
+        """
+        await self._starts.reserve(claim, user, agent, begun, after=turn_id)  # what is refused stops nothing
         if not await self._node.abort(turn_id):
             raise TurnInProgress(
                 "The node running this turn isn't responding. Try again in a moment.",
                 details={"turnId": turn_id},
             )
+        raise StorageConflict("The turn that ran has been stopped.")
+
+    async def _opened_by_same(
+        self, user: User, where: NewConversation, message: NewMessage
+    ) -> Conversation | None:
+        """The conversation that the same request opened a while ago, without an id to know it by."""
+        since = self._clock() - RETRIED_MS
+        for found in await self._store.conversations.begun_with(
+            user.id, message.content, since, but_by="", limit=MOST_LOOKED_AT
+        ):
+            turn = (
+                await self._begun_by_same(user, found, message) if found.agent_id == where.agent_id else None
+            )
+            if turn is not None and _encode_sorted(turn.begun_with) == _encode_sorted(message.for_turn):
+                return found
+        return None
 
     async def _begun_by_same(
         self, user: User, conversation: Conversation, message: NewMessage
     ) -> Turn | None:
-        """The active turn, if the same message began it: SDKs repeat requests by themselves.
+        """The active turn, or for a retry the one before, if the same message began it: SDKs repeat requests
+        by themselves.
 
         An edit may keep the message's id, so the text must be the same, too. Without an id, the position must
         be; at the end of the path, that is before the turn's own messages.
         """
-        if conversation.active_turn_id is None:
-            return None
-        turn = await self._store.turns.get(user.id, conversation.active_turn_id)
+        turn = await self._repeated_turn(user, conversation, is_retry=message.is_retry)
         asked = turn and await self._store.messages.get(conversation.id, turn.user_message_id)
         # A question of another turn is answered again; one without a turn was added before this one began.
         if turn is None or asked is None or asked.turn_id not in (None, turn.id):
@@ -312,6 +436,18 @@ class Sending:
             return turn if known.get(asked.id) == message.outside_id else None
         is_same_place = message.parent_id is UNSET or message.parent_id == asked.parent_id
         return turn if is_same_place else None
+
+    async def _repeated_turn(self, user: User, conversation: Conversation, *, is_retry: bool) -> Turn | None:
+        """The turn that a request may repeat: the active one, or the last one if it ended just now. A failed
+        one is repeated indeed: that is what its client wants.
+        """
+        if (active_id := conversation.active_turn_id) is not None:
+            return await self._store.turns.get(user.id, active_id)
+        if not is_retry or conversation.tip_id is None:
+            return None
+        last = await self._store.messages.get(conversation.id, conversation.tip_id)
+        turn = await self._store.turns.get(user.id, last.turn_id) if last and last.turn_id else None
+        return turn if turn and is_retried(turn, self._clock()) else None
 
     async def _send_while_busy(
         self, user: User, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None

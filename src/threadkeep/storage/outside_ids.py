@@ -57,21 +57,15 @@ class SqlOutsideIds:
         rows = await self._database.fetch(_FIND(user_id=user_id, outside_id=outside_id))
         return self._rows.read(rows[0]) if rows else None
 
-    async def add_conversation(self, fresh: Conversation, outside_id: str) -> Conversation:
-        """Stores a new conversation under an outside id, or returns the one that was first."""
-        return await self._bind(fresh, outside_id, is_new=True)
-
     async def bind(self, conversation: Conversation, outside_id: str) -> Conversation:
         """Gives a stored conversation a further outside id, or returns the one that was first."""
-        return await self._bind(conversation, outside_id, is_new=False)
-
-    async def _bind(self, conversation: Conversation, outside_id: str, *, is_new: bool) -> Conversation:
         try:
-            return await self._database.write(lambda: self._add(conversation, outside_id, is_new=is_new))
+            await self._database.write(lambda: bind_conversation(conversation, outside_id))
         except StorageConflict:
             if (found := await self.conversation(conversation.user_id, outside_id)) is None:
                 raise
             return found
+        return conversation
 
     async def message(self, conversation_id: ConversationId, outside_id: str) -> MessageId | None:
         """The message with this outside id."""
@@ -89,15 +83,12 @@ class SqlOutsideIds:
         )
         return dict(rows)
 
-    def _add(self, conversation: Conversation, outside_id: str, *, is_new: bool) -> Plan[Conversation]:
-        which = {"user_id": conversation.user_id, "outside_id": outside_id}
-        if rows := (yield _FIND(**which)):
-            return self._rows.read(rows[0])
-        if is_new:
-            yield from self._rows.add(conversation, is_main=False)
-        if (yield _BIND(**which, conversation_id=conversation.id)):
-            return conversation
-        raise StorageConflict("Another request has used this id just now.")
+
+def bind_conversation(conversation: Conversation, outside_id: str) -> Plan[None]:
+    """Gives a conversation an outside id; StorageConflict if another one has it."""
+    which = {"user_id": conversation.user_id, "outside_id": outside_id}
+    if not (yield _BIND(**which, conversation_id=conversation.id)):
+        raise StorageConflict("Another conversation has this id.")
 
 
 def bind_message(conversation_id: ConversationId, outside_id: str, message_id: MessageId) -> Plan[None]:

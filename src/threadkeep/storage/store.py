@@ -164,7 +164,7 @@ async def store_reading(
         conversations=SqlConversations(database, rows, file_contents),
         messages=SqlMessages(database, rows),
         branches=SqlBranches(database),
-        turns=SqlTurns(database),
+        turns=SqlTurns(database, rows),
         log=turn_log,
         ledger=SqlLedger(database, key),
         approvals=SqlApprovals(database, turn_log),

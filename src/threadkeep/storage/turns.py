@@ -17,12 +17,12 @@ from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
 from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
 from threadkeep.storage.branches import move_path
-from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, advance_values
+from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
-from threadkeep.storage.outside_ids import bind_message
+from threadkeep.storage.outside_ids import bind_conversation, bind_message
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
@@ -169,19 +169,29 @@ _RUN = "run\n"
 class SqlTurns:
     """The turns of a database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, conversations: ConversationRows) -> None:
         self._database = database
+        self._conversations = conversations
 
     async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
         """Stores a new turn, unless the conversation has moved on since it was read."""
         values, asked = _begin_values(new, lease, opening), new.begun.user_message
         is_plain = new.key is None and new.queue is None and new.waiting_end is None
         is_plain = is_plain and new.begun.branch is None and new.outside_id is None
+        is_plain = is_plain and new.new_conversation is None and new.conversation_outside_id is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(Query(_BEGIN_IN_ONE, values)):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: _begin_after_waiting(new, values))
+            await self._database.write(lambda: self._begin_first(new, values))
+
+    def _begin_first(self, new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+        """Stores a turn, after its conversation if that is new."""
+        if (conversation := new.new_conversation) is not None:
+            yield from self._conversations.add(conversation, is_main=conversation.is_main)
+        if new.conversation_outside_id is not None:
+            yield from bind_conversation(new.begun.conversation, new.conversation_outside_id)
+        yield from _begin_after_waiting(new, values)
 
     async def end(
         self,

@@ -235,6 +235,26 @@ async def test_owner_keeps_no_more_documents_than_allowed_over_all_agents(capped
         assert len(await send(talk.client, agents[0], new__txt="A new one.")) == 1
 
 
+@pytest.mark.parametrize(
+    "last",
+    [("third.txt", "The third."), ("third.txt", "z" * 700), ("third.exe", b"MZ\0\0"), ("x" * 300, "Named.")],
+)
+async def test_documents_of_one_upload_are_all_taken_or_none(
+    last: tuple[str, str | bytes], capped: Capped, tmp_path: Path
+):
+    async with capped(user_documents=2, user_bytes=700) as talk:
+        path = f"/api/agents/{(await make(talk)).json()['id']}/documents"
+        sent = [("files", ("first.txt", "The first.")), ("files", ("second.txt", "The second."))]
+        refused = await talk.client.post(path, files=[*sent, ("files", last)])
+        assert refused.status_code in {415, 422}, refused.text
+        assert (await talk.client.get(path)).json()["items"] == []
+        assert not [it for it in (tmp_path / "data").rglob("documents/*") if it.is_file()]
+        twice = [*sent, ("files", ("again.txt", "The second."))]
+        kept = (await talk.client.post(path, files=twice)).json()["items"]
+        assert [it["fileName"] for it in kept] == ["first.txt", "second.txt", "second.txt"]
+        assert len((await talk.client.get(path)).json()["items"]) == 2
+
+
 async def test_owner_keeps_no_more_bytes_than_allowed(capped: Capped, tmp_path: Path):
     async with capped(user_bytes=1000) as talk:
         agent = (await make(talk)).json()["id"]

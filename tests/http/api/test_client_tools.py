@@ -162,16 +162,38 @@ async def test_answer_that_is_no_result_is_refused(talk: Talk, model: ScriptedMo
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("action", {"action": "allow"}),
         ("action", {"action": "answer", "content": "red"}),
-        ("error", {"action": "result", "content": 1, "error": "No."}),
-        ("error", {"action": "result", "error": " "}),
         ("content", {"action": "deny", "content": 1}),
         ("error", {"action": "deny", "error": "No."}),
-        ("arguments", {"action": "result", "arguments": {}}),
     ]
     for param, body in wrong:
         refused = await answer(talk, asked, **body)
         assert (refused.status_code, refused.json()["error"]["param"]) == (422, param), body
     assert (await answer(talk, asked, action="result", content="red")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (422, {"content": 1, "error": "No."}),
+        (422, {"error": " "}),
+        (422, {"content": 1, "arguments": {}}),
+        (413, {"content": "x" * 2000}),
+        (413, {"error": "x" * 2000}),
+    ],
+)
+async def test_result_that_is_refused_ends_its_call_with_an_error_and_the_turn_goes_on(
+    status: int, body: dict[str, Any], talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.services.approvals.MOST_RESULT_BYTES", 1000)
+    model.script([RED], [Say("Done.")])
+    (asked,) = await waiting(talk, await talk.titled_conversation())
+    refused = await answer(talk, asked, action="result", **body)
+    assert refused.status_code == status
+    message = await reply(talk, asked["turnId"])
+    call = calls_of(message)["c1"]
+    assert (message["status"], message["content"], call["status"]) == ("COMPLETED", "Done.", "error")
+    assert call["error"].endswith(refused.json()["error"]["message"])
+    assert (await answer(talk, asked, action="result", **body)).status_code == status  # a retry is, too
 
 
 async def test_large_result_is_kept_whole_and_cut_for_the_model(talk: Talk, model: ScriptedModel):

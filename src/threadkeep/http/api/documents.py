@@ -36,16 +36,16 @@ class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 
 
 async def add_documents(call: Call, *, agent_id: str, files: UploadedFiles) -> DocumentsView:
-    """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search."""
+    """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search.
+
+    If Threadkeep rejects one file, it accepts none.
+    """
     documents = call.services.documents
     agent = await call.services.agents.get_open(call.user, agent_id)
     async with files.read() as uploads:
         if not uploads:
             raise InvalidRequest("The request contains no file.", param="files")
-        # Check all of them before storing any.
-        for upload in uploads:
-            await documents.check(upload.file_name, upload.file)
-        kept = [await documents.add(agent, upload.file_name, upload.file) for upload in uploads]
+        kept = await documents.add(agent, *((it.file_name, it.file) for it in uploads))
     return DocumentsView(items=[document_view(document) for document in kept])
 
 

@@ -17,7 +17,7 @@ from threadkeep.domain.errors import (
     ShuttingDown,
     TurnFailed,
 )
-from threadkeep.domain.message import Message, MessageStatus, check_user_content
+from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.logs import add_to_subject
@@ -28,7 +28,7 @@ from threadkeep.requests.idempotency import idempotency_key
 from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.following import Follower
-from threadkeep.services.sending import NewMessage
+from threadkeep.services.sending import NewConversation, NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
 from threadkeep.wire.messages import MessageView, cost_view, failure_view, message_view, usage_view
 from threadkeep.wire.queue import QueuedView, SteeredView, queued_view
@@ -165,6 +165,13 @@ async def send_message(
     After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
     message sent while a turn waits for its user ends that turn and starts its own.
     """
+    return await _send(call, conversation_id, query, body)
+
+
+async def _send(
+    call: Call, where: str | NewConversation, query: SendQuery, body: MessageBody
+) -> SentResponse:
+    """Sends a message to a conversation, or to one that it opens."""
     stops = body.on_disconnect == "stop"
     if stops and (not _is_streamed(call, query) or body.when_busy in {WhenBusy.QUEUE, WhenBusy.STEER}):
         raise InvalidRequest(
@@ -183,7 +190,7 @@ async def send_message(
         begun_with=_begun_with(body.tools, stops_unfollowed=stops),
         idempotency_key=idempotency_key(call.request),
     )
-    sent = await call.services.sending.send(call.user, conversation_id, message)
+    sent = await call.services.sending.send(call.user, where, message)
     if isinstance(sent, QueuedMessage):
         return ViewResponse(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
     turn, conversation = sent
@@ -227,11 +234,9 @@ async def send_held_message(
 
 async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> SentResponse:
     """Send a message in your main conversation with the default agent, creating it if needed."""
-    # A refused message must not create anything.
-    check_user_content(body.content or "", most=0, has_files=bool(body.files))
-    conversation = await call.services.conversations.main_with_default_agent(call.user)
+    agent = await call.services.agents.default_of(call.user)
     message = MessageBody(content=body.content, files=body.files)
-    return await send_message(call, conversation_id=conversation.id, query=query, body=message)
+    return await _send(call, NewConversation(agent.id, is_main=True), query, message)
 
 
 async def abort(call: Call, *, conversation_id: str) -> AbortView:

@@ -33,9 +33,11 @@ from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.history import history
 from threadkeep.protocols.files import take_in
 from threadkeep.requests.errors import ShapedError
+from threadkeep.requests.retries import is_retry
 from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import OutsideMessage
+from threadkeep.services.sending import is_retried
 from threadkeep.sse import MEDIA_TYPE
 
 PREFIX = "/api/ag-ui"
@@ -91,21 +93,39 @@ async def info(call: Call) -> frames.Info:
 
 async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream | Response:
     """A run that replies to a question."""
-    # A refused message must not create anything; the agent's own limit comes later.
+    # Files are stored before the message is: not for one that says nothing.
     check_user_content(question.text, most=0, has_files=bool(question.files))
     outside = call.services.outside
     agent_id = None if agent == DEFAULT_AGENT else agent
-    conversation = await outside.open(call.user, body.thread_id, agent_id, first_text=question.text)
+    where = await outside.find_or_new(call.user, body.thread_id, agent_id)
     begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=await call.aside(tools_of, body))
-    if await _is_answered(call, conversation, question):
-        turn = await outside.regenerate(call.user, conversation, begun_with, question_id=question.id)
+    if isinstance(where, Conversation) and await _is_answered(call, where, question):
+        turn = await _same_run(call, where, body) or await outside.regenerate(
+            call.user, where, begun_with, question_id=question.id
+        )
         return await _stream(call, turn, _run(body))
     files = await take_in(call.services.files, call.user, question.files, param="messages")
     message = OutsideMessage(
-        content=question.text, id=question.id or None, files=files, before=question.before
+        content=question.text,
+        id=question.id or None,
+        files=files,
+        before=question.before,
+        is_retry=is_retry(call.request),
     )
-    turn = await outside.send(call.user, conversation, message, begun_with)
+    turn, _ = await outside.send(call.user, where, message, begun_with)
     return await _stream(call, turn, _run(body))
+
+
+async def _same_run(call: Call, conversation: Conversation, body: RunInput) -> Turn | None:
+    """The turn that this very run has begun, if it ended just now: a retry repeats the run's id, and a client
+    that wants another answer begins another run.
+    """
+    turn = await call.services.outside.newest_turn(call.user, conversation)
+    if turn is None or not is_retried(turn, system_clock()):
+        return None
+    began_with = turn.begun_with.run_id if turn.begun_with else None
+    is_same = body.run_id and began_with == body.run_id
+    return turn if is_same or is_retry(call.request) else None
 
 
 async def _is_answered(call: Call, conversation: Conversation, question: Question) -> bool:

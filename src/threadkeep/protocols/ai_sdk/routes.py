@@ -37,6 +37,7 @@ from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.files import take_in
 from threadkeep.requests.addresses import own_url
 from threadkeep.requests.errors import ShapedError
+from threadkeep.requests.retries import is_retry
 from threadkeep.requests.routing import Call, Route
 from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import MOST_HISTORY_BYTES, OutsideMessage
@@ -56,22 +57,29 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
     after = 0
     match await call.aside(lambda it: request_of(it, system_clock()), body):
         case Submit() as sent:
-            # A refused message must not create anything; the agent's own limit comes later.
+            # Files are stored before the message is: not for one that says nothing.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
             files = await take_in(call.services.files, user, sent.files, param="messages")
-            conversation = await outside.open(user, body.id, body.agent_id, first_text=sent.content)
+            where = await outside.find_or_new(user, body.id, body.agent_id)
             message = OutsideMessage(
                 id=sent.id or None,
                 content=sent.content,
                 files=files,
                 before=sent.before,
                 starts_over=sent.starts_over,
+                is_retry=is_retry(call.request),
             )
-            turn = await outside.send(user, conversation, message, begun_with, model=model)
+            turn, conversation = await outside.send(user, where, message, begun_with, model=model)
         case Regenerate(question_id, answer_id):
             conversation = await _found(call, body.id)
             turn = await outside.regenerate(
-                user, conversation, begun_with, question_id=question_id, answer_id=answer_id, model=model
+                user,
+                conversation,
+                begun_with,
+                question_id=question_id,
+                answer_id=answer_id,
+                model=model,
+                is_retry=is_retry(call.request),
             )
         case Answer(decisions):
             conversation = await _found(call, body.id)

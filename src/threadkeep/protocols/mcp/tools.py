@@ -12,16 +12,18 @@ from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.key import Scope
-from threadkeep.domain.message import Message, MessageRole, MessageStatus, check_user_content
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.ports.history import SaidHit
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.mcp.turns import artifact_uris, last_event_of, own_turn
 from threadkeep.requests.paging import PageQuery
+from threadkeep.requests.retries import is_retry
 from threadkeep.requests.routing import Call
 from threadkeep.requests.searching import OneAgent, Search, Since, Until
-from threadkeep.services.outside import OutsideMessage
+from threadkeep.services.outside import OutsideMessage, new_conversation
 from threadkeep.services.reach import check_reach
+from threadkeep.services.sending import NewConversation
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
@@ -81,18 +83,18 @@ async def send_message(call: Call, arguments: SendMessage) -> tuple[Turn, int]:
     """Send a message to an agent and wait for its reply. The conversation is kept: to continue it, send its
     id. A message to an agent that is still answering stops that answer.
     """
-    turn = await call.services.outside.send(
+    turn, _ = await call.services.outside.send(
         call.user,
         await _conversation_for(call, arguments),
-        OutsideMessage(content=arguments.content),
+        OutsideMessage(content=arguments.content, is_retry=is_retry(call.request)),
         BegunWith(protocol=PROTOCOL, asked_model=arguments.model),
         model=arguments.model,
     )
     return turn, 0
 
 
-async def _conversation_for(call: Call, message: SendMessage) -> Conversation:
-    """The conversation that a message names, or a new one."""
+async def _conversation_for(call: Call, message: SendMessage) -> Conversation | NewConversation:
+    """The conversation that a message names, or one that it opens."""
     if message.conversation_id is not None:
         conversation = await _own_conversation(call, message.conversation_id)
         if message.agent_id is not None and message.agent_id.lower() != conversation.agent_id:
@@ -104,10 +106,7 @@ async def _conversation_for(call: Call, message: SendMessage) -> Conversation:
     else:
         agent = await agents.get(call.user, message.agent_id)
     await check_reach(call.services.store, call.user, {"agent_id": agent.id})
-    # A refused message must not create anything.
-    check_user_content(message.content, most=agent.settings.max_message_chars)
-    conversation, _ = await call.services.conversations.create(call.user, agent.id, title=None, metadata=None)
-    return conversation
+    return new_conversation(agent)
 
 
 async def _own_conversation(call: Call, conversation_id: str) -> Conversation:

@@ -27,9 +27,10 @@ from threadkeep.protocols.openai.input_items import joined_text
 from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
+from threadkeep.requests.retries import is_retry
 from threadkeep.requests.routing import Call
 from threadkeep.services.client_tools import check_accepted
-from threadkeep.services.outside import OutsideMessage
+from threadkeep.services.outside import OutsideMessage, new_conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +196,17 @@ async def _begin(
         turn = await services.added_messages.reply_to(user, added, begun_with, model=model, agent_id=agent_id)
         return turn, conversation
     parts = await files.file_parts(call, given.files)
-    if conversation is None:
-        assert agent is not None
-        conversation, _ = await services.conversations.create(user, agent.id, title=None, metadata=None)
     message = OutsideMessage(
         content=given.text,
         files=parts,
         before=[after.assistant_message_id] if after else (),
+        is_retry=is_retry(call.request),
         agent_id=agent_id,
     )
-    return await services.outside.send(user, conversation, message, begun_with, model=model), conversation
+    if conversation is None:
+        assert agent is not None
+        return await services.outside.send(user, new_conversation(agent), message, begun_with, model=model)
+    return await services.outside.send(user, conversation, message, begun_with, model=model)
 
 
 async def _added(

@@ -77,6 +77,14 @@ class ModelReplies:
         """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
         return self._choice.chosen(agent, wanted).id
 
+    def knows(self, model: str | None) -> bool:
+        """Whether this node has a model."""
+        try:
+            self._models.get(model)
+        except (GatewayNotConfigured, ModelNotFound):
+            return False
+        return True
+
     def model_of(self, turn: Turn, state: TurnState) -> ConnectedModel:
         """The model that a turn asked for or, if that is gone, the one that it has fallen back to.
 

@@ -56,6 +56,10 @@ class ResumedTurns:
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
 
+    def knows(self, model: str | None) -> bool:
+        """Whether this node has a turn's model."""
+        return self._replies.knows(model)
+
     async def steps(
         self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:

@@ -1,5 +1,8 @@
 """Begins turns: reserves the user's allowance and hands the prepared turn to the node."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from threadkeep.clock import Clock
 from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
@@ -18,7 +21,7 @@ from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
-from threadkeep.tasks import taken_whole
+from threadkeep.services.replies.turn_claim import TurnClaim
 
 
 class TurnStarts:
@@ -41,6 +44,7 @@ class TurnStarts:
         self._allowances = allowances
         self._clock = clock
         self._caps = caps
+        self._claims: set[TurnClaim] = set()
 
     async def agent_of(self, user: User, conversation: Conversation) -> Agent:
         """The agent that replies in a conversation, within the operator's limits."""
@@ -51,7 +55,13 @@ class TurnStarts:
         return self._replies.chosen_model(agent, wanted)
 
     def of_queued(
-        self, agent: Agent, conversation: Conversation, message: QueuedMessage, *, key_id: KeyId | None
+        self,
+        agent: Agent,
+        conversation: Conversation,
+        message: QueuedMessage,
+        *,
+        key_id: KeyId | None,
+        turn_id: TurnId,
     ) -> BegunTurn:
         """The turn of a queued message, begun with a key; not stored yet."""
         return conversation.begin_turn(
@@ -63,12 +73,40 @@ class TurnStarts:
             files=message.files,
             key_id=key_id,
             begun_with=message.begun_with,
+            turn_id=turn_id,
         )
 
-    async def begin(self, user: User, agent: Agent, new: NewTurn) -> tuple[Turn, Conversation]:
-        """Begins a turn. StorageConflict if its conversation has changed since it was read."""
+    @asynccontextmanager
+    async def claim(self, user: User) -> AsyncGenerator[TurnClaim]:
+        """A turn that a request may begin; gives back what the request has taken and doesn't use."""
+        claim = TurnClaim(self._allowances, user.id)
+        self._claims.add(claim)
+        try:
+            yield claim
+        finally:
+            self._claims.discard(claim)
+            await claim.close()
+
+    async def reserve(
+        self, claim: TurnClaim, user: User, agent: Agent, begun: BegunTurn, *, after: TurnId | None = None
+    ) -> None:
+        """Refuses a turn for all that could keep it from beginning, or takes it from the user's allowance.
+
+        `after` is the turn that ends for it.
+        """
+        if claim.is_taken:
+            return
         self.check_open()
-        await self._node.begin(await self._prepare(user, agent, new))
+        await self._spending.check(user, begun, agent)
+        await claim.take(self._running_of(user, after), after)
+
+    async def begin(
+        self, user: User, agent: Agent, new: NewTurn, claim: TurnClaim
+    ) -> tuple[Turn, Conversation]:
+        """Begins a turn. StorageConflict if its conversation has changed since it was read."""
+        await self.reserve(claim, user, agent, new.begun)
+        claim.is_beginning = True
+        await self._node.begin(self._prepared(user, agent, new, claim))
         return new.begun.turn, new.begun.conversation
 
     def prepare_next_of(self, user: User) -> PrepareNextTurn:
@@ -79,30 +117,31 @@ class TurnStarts:
         ) -> PreparedTurn:
             self.check_open()
             agent = await self.agent_of(user, conversation)
-            begun = self.of_queued(agent, conversation, message, key_id=message.key_id)
-            new = NewTurn(begun, queue=QueueChange(message))
-            return await self._prepare(user, agent, new, after=previous.id)
+            async with self.claim(user) as claim:
+                begun = self.of_queued(
+                    agent, conversation, message, key_id=message.key_id, turn_id=claim.turn_id
+                )
+                await self.reserve(claim, user, agent, begun, after=previous.id)
+                claim.is_beginning = True
+            return self._prepared(user, agent, NewTurn(begun, queue=QueueChange(message)), claim)
 
         return prepare_next
 
-    async def _prepare(
-        self, user: User, agent: Agent, new: NewTurn, *, after: TurnId | None = None
-    ) -> PreparedTurn:
-        """Reserves a turn from the user's allowance, if the budgets have something left."""
-        turn_id = new.begun.turn.id
+    def _running_of(self, user: User, after: TurnId | None) -> int:
+        """The user's turns on this node, with those that were taken and don't run yet, without those that end
+        for them.
+        """
+        taken = [it for it in self._claims if it.user_id == user.id and it.is_taken and not it.is_beginning]
+        ending = [after, *(it.after for it in taken)]
+        return self._node.running_of(user.id, besides=ending) + len(taken)
 
-        async def give_back() -> None:
-            await self._allowances.give_turn_back(user.id, turn_id)
-
-        await self._spending.check(user, new.begun, agent)
-        running = self._node.running_of(user.id)
-        await taken_whole(self._allowances.take_turn(user.id, turn_id, running, after=after), give_back)
+    def _prepared(self, user: User, agent: Agent, new: NewTurn, claim: TurnClaim) -> PreparedTurn:
         return PreparedTurn(
             new,
             steps=lambda held, control: self._replies.steps(user, agent, held, control),
             prepare_next=self.prepare_next_of(user),
             by_admin=user.is_admin,
-            give_back=give_back,
+            give_back=claim.not_begun,
         )
 
     def check_open(self) -> None:

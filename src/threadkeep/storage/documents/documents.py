@@ -141,9 +141,13 @@ class SqlDocuments:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, document: Document, check_room: CheckRoom | None = None) -> Document:
+    async def add(self, document: Document) -> Document:
         """Stores a new document, unless the agent has the same file already."""
-        return await self._database.write(lambda: _add(document, check_room))
+        return await self._database.write(lambda: _add(document))
+
+    async def add_all(self, documents: Sequence[Document], check_room: CheckRoom) -> Sequence[Document]:
+        """Stores several, if their owner has room for all of them."""
+        return await self._database.write(lambda: _add_all(documents, check_room))
 
     async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
         """One document of an agent."""
@@ -209,14 +213,21 @@ def document_totals(owner_id: UserId) -> Plan[tuple[int, int]]:
     return documents, size
 
 
-def _add(document: Document, check_room: CheckRoom | None) -> Plan[Document]:
-    owners = (yield _LOCK_OWNER(agent_id=document.agent_id)) if check_room else ()
+def _add_all(fresh: Sequence[Document], check_room: CheckRoom) -> Plan[list[Document]]:
+    owners = yield _LOCK_OWNER(agent_id=fresh[0].agent_id)
+    added: list[Document] = []
+    for document in fresh:
+        added.append((yield from _add(document)))
+    is_more = any(new.id == it.id for new, it in zip(fresh, added, strict=True))
+    for (owner_id,) in owners if is_more else ():
+        documents, document_bytes = yield from document_totals(owner_id)
+        ((file_bytes,),) = yield FILE_BYTES(user_id=owner_id)
+        check_room(documents, document_bytes + file_bytes + (yield from text_bytes_of(owner_id)))
+    return added
+
+
+def _add(document: Document) -> Plan[Document]:
     if (yield _ADD(**_values(document))):
-        for (owner_id,) in owners:
-            documents, document_bytes = yield from document_totals(owner_id)
-            ((file_bytes,),) = yield FILE_BYTES(user_id=owner_id)
-            assert check_room
-            check_room(documents, document_bytes + file_bytes + (yield from text_bytes_of(owner_id)))
         return document
     (row,) = yield _BY_CONTENT(agent_id=document.agent_id, sha256=document.sha256)
     return _document(row)
