@@ -128,7 +128,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     }
   };
 
-  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" onMenu={onMenu} />;
+  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" conversationId={thread.id} onMenu={onMenu} />;
   if (!conversation && problem)
     return (
       <div className="thread">

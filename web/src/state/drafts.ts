@@ -85,6 +85,16 @@ window.addEventListener("storage", ({ key }) => {
 });
 document.addEventListener("visibilitychange", writeDrafts);
 
+/** The drafts of a conversation's messages, with their keys. */
+export function draftsIn(conversationId: string): { key: string; text: string }[] {
+  writeDrafts();
+  const keys = [...Object.keys(localStorage).filter((it) => it.startsWith(PREFIX)).map((it) => it.slice(PREFIX.length)), ...unwritten.keys()];
+  return [...new Set(keys)]
+    .filter((key) => key === conversationId || key.startsWith(`${conversationId}.`))
+    .map((key) => ({ key, text: readDraft(key) }))
+    .filter(({ text }) => text.trim());
+}
+
 /** How many drafts this browser has, also of other tabs. */
 export function draftCount(): number {
   writeDrafts();
