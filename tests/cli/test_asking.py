@@ -1,12 +1,13 @@
 """What turns ask their users, asked in a terminal."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from threadkeep.cli.asking import FORM_KEYS, LONG_TOOL_KEYS, Read, TypedDecision, ask
+from threadkeep.cli.asking import FORM_KEYS, LONG_TOOL_KEYS, Read, TypedDecision, ask, readable
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.wire.approvals import ApprovalView
 
@@ -79,14 +80,28 @@ def test_nothing_hides_in_what_is_allowed():
     assert json.loads(person.shown[-1].partition("JSON: ")[2]) == hiding
 
 
-def test_call_can_be_allowed_only_after_all_of_a_long_value_was_shown():
-    command = f"ls{' ' * 5000}; rm -r ."
-    asked = request(ApprovalKind.TOOL, arguments={"command": command})
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": f"ls{' ' * 5000}; rm -r ."},
+        {"command": "ls" + "\n" * 30 + "; rm -r ."},
+        {"command": "茶" * 1000 + "; rm -r ."},
+        {**{f"option{at}": at for at in range(30)}, "then": "; rm -r ."},
+        {"command": "ls" + "\u200b" * 400 + "; rm -r ."},
+    ],
+)
+def test_call_can_be_allowed_only_after_all_of_its_arguments_were_shown(
+    arguments: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, 24)))
+    asked = request(ApprovalKind.TOOL, arguments=arguments)
     person = Person("y", "a", "s", "y")
     assert person.answer(asked) == TypedDecision(action="allow")
-    assert person.shown[0].endswith("; rm -r .")  # its end is visible at once
-    assert "1,011 characters not shown" in person.shown[0]
-    assert f"    command: {command}" in person.shown
+    first, *_, whole, _ = person.shown
+    assert "characters not shown" in first
+    assert first.endswith("; rm -r .")  # its end is visible at once
+    assert first.count("\n") < 24
+    assert whole == readable(arguments)
     assert person.shown.count(LONG_TOOL_KEYS) == 3
     assert Person("n").answer(asked) == TypedDecision(action="deny")
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -76,7 +77,7 @@ def test_server_starts_responds_and_ends_in_good_order(
     with server.client() as client:
         assert client.get("/healthz").json()["status"] == "ok"
         assert client.get("/readyz").json()["status"] == "ready"
-        assert client.get("/api/me").json() == {"id": "local", "role": "admin"}
+        assert client.get("/api/me").json() == {"id": "local", "role": "admin", "installation": ANY}
         id_ = conversed(client)
         assert server.stop(number) == 0
     assert "Traceback" not in server.output
@@ -157,7 +158,7 @@ def test_token_of_the_command_line_opens_the_server(serve: Callable[..., Server]
     ]
     for token, role in zip(made, ("user", "admin"), strict=True):
         with server.client(token) as client:
-            assert client.get("/api/me").json() == {"id": "alice", "role": role}
+            assert client.get("/api/me").json() == {"id": "alice", "role": role, "installation": ANY}
     with server.client() as client:
         refusal(client.get("/api/me"), 401, "UNAUTHENTICATED")
         assert client.get("/healthz").status_code == 200

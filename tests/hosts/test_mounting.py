@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -184,7 +185,7 @@ async def test_database_that_is_away_at_first_is_found_later(tmp_path: Path):
 async def test_hosts_sign_in_decides_and_nothing_else(chat: Threadkeep):
     host = in_starlette(chat, "/chat")
     async with visiting(host) as alice, visiting(host, "bob") as bob, visiting(host, None) as nobody:
-        assert (await alice.get("/chat/api/me")).json() == {"id": "alice", "role": "user"}
+        assert (await alice.get("/chat/api/me")).json() == {"id": "alice", "role": "user", "installation": ANY}
         response = await nobody.get("/chat/api/me", headers={"Authorization": "Bearer local"})
         refusal(response, 401, "UNAUTHENTICATED")
         await alice.post("/chat/api/chat?wait=true", json={"content": "Hi"}, headers=JSON)
@@ -209,7 +210,7 @@ async def test_host_may_look_the_user_up_and_name_admins(tmp_path: Path):
 
     chat = new_chat(tmp_path, current_user)
     async with chat.lifespan(), visiting(in_starlette(chat, "/chat"), "root") as root:
-        assert (await root.get("/chat/api/me")).json() == {"id": "root", "role": "admin"}
+        assert (await root.get("/chat/api/me")).json() == {"id": "root", "role": "admin", "installation": ANY}
 
 
 def raises(error: Exception) -> Callable[[object], str]:

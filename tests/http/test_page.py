@@ -35,6 +35,10 @@ async def share_preview(token: str) -> Preview | None:
     return Preview('Ferry "A" & <b>', "When does it leave? At noon.") if token == "public" else None
 
 
+async def installation() -> str:
+    return "1234abcd"
+
+
 def client(
     folder: Path,
     *,
@@ -46,6 +50,7 @@ def client(
     routes = page_routes(
         model_state=lambda: state,
         share_preview=share_preview,
+        installation=installation,
         embedded=embedded,
         offline=offline,
         folder=folder,
@@ -182,3 +187,9 @@ async def test_link_that_anyone_may_open_has_a_title_and_a_preview(folder: Path)
         text = (await web.get("/s/public")).text
     assert "<title>Ferry &quot;A&quot; &amp; &lt;b&gt;</title>" in text
     assert '<meta property="og:description" content="When does it leave? At noon." />' in text
+
+
+async def test_page_and_its_user_are_of_the_same_installation(folder: Path):
+    async with client(folder) as web:
+        text = (await web.get("/")).text
+    assert ' data-installation="1234abcd" ' in text

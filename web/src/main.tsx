@@ -6,13 +6,14 @@ import { createRoot } from "react-dom/client";
 import { isOfShare, takeGivenToken } from "./api/api";
 import { App } from "./pages/app";
 import { applyPreferences } from "./state/preferences";
+import { loadSession } from "./state/session";
 import { bringTypeface, showKeptTypeface } from "./typeface/typeface";
 import { ErrorBoundary } from "./ui/error-boundary";
 import { loadWords } from "./words";
 
 takeGivenToken();
-// In a tab that shows the page already, a link with a token changes only the fragment: reload the page to use it.
-window.addEventListener("hashchange", () => takeGivenToken() && location.reload());
+// In a tab that shows the page already, a link with a token changes only the fragment.
+window.addEventListener("hashchange", () => takeGivenToken() && void loadSession());
 applyPreferences();
 void start();
 

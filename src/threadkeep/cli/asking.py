@@ -2,7 +2,7 @@
 
 import json
 import re
-import sys
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,22 +11,18 @@ from msgspec import UNSET
 
 from threadkeep.client.client import AnswerAction, AnswerScope
 from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.text import visible
 from threadkeep.wire.approvals import ApprovalView
 
-MOST_VALUE_CHARACTERS = 4_000
+# Rows of the terminal that a request takes beside its arguments, and those that arguments get in any case.
+ROOM_FOR_QUESTION = 4
+FEWEST_ROWS = 10
 
 TOOL_KEYS = "[y] allow  [a] always here  [n] deny  [e] edit: "
 LONG_TOOL_KEYS = "[s] show all  [n] deny  [e] edit: "
 CLIENT_TOOL_KEYS = "Only the client that brought this tool can run it. [n] deny: "
 FORM_KEYS = "[y] send  [c] change  [n] decline: "
 _YES_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-# Invisible characters and those that reorder others: users must approve exactly what they see.
-# The page shows the same ones (web/src/turn/hidden-characters.ts).
-_DECEIVING = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]"
-)
 
 Show = Callable[[str], None]
 Json = Mapping[str, Any]
@@ -77,10 +73,10 @@ def ask(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
             return _wait_for_client(asked, read, show)
 
 
-def readable(arguments: Json, *, most: int = sys.maxsize) -> str:
-    """Arguments for people, one per line; of a value that is longer than `most`, only its ends."""
+def readable(arguments: Json) -> str:
+    """Arguments for people, one per line."""
     return "\n".join(
-        f"    {_visible(name)}: {_visible(_ends(_text(value), most))}".replace("\n", "\n      ")
+        f"    {visible(name)}: {visible(_text(value))}".replace("\n", "\n      ")
         for name, value in arguments.items()
     )
 
@@ -89,28 +85,18 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _ends(text: str, most: int) -> str:
-    if len(text) <= most:
-        return text
-    half = most // 2
-    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters not shown …\n{text[-half:]}"
-
-
-def _visible(text: str) -> str:
-    """A text in which nothing hides: deceiving characters are written as JSON writes them."""
-    return _DECEIVING.sub(lambda found: json.dumps(found[0])[1:-1], text)
-
-
 def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
     """The user can allow a call only after all of its arguments were shown."""
     arguments = asked.arguments or {}
-    if arguments:
-        show(readable(arguments, most=MOST_VALUE_CHARACTERS))
-    is_whole = all(len(_text(value)) <= MOST_VALUE_CHARACTERS for value in arguments.values())
+    whole = readable(arguments)
+    shown = _on_screen(whole)
+    if shown:
+        show(shown)
+    is_whole = shown == whole
     while True:
         match read.key(TOOL_KEYS, "yane") if is_whole else read.key(LONG_TOOL_KEYS, "sne"):
             case "s":
-                show(readable(arguments))
+                show(whole)
                 is_whole = True
             case "y":
                 return TypedDecision(action="allow")
@@ -123,17 +109,34 @@ def _ask_for_permission(asked: ApprovalView, read: Read, show: Show) -> TypedDec
                     return TypedDecision(action="edit", arguments=edited)
 
 
+def _on_screen(text: str) -> str:
+    """The text, if it fits on the screen with the question; otherwise its first and last rows."""
+    screen = shutil.get_terminal_size()
+    rows = [row for line in text.split("\n") for row in _rows(line, screen.columns)]
+    half = max(screen.lines - ROOM_FOR_QUESTION, FEWEST_ROWS) // 2
+    if len(rows) <= 2 * half:
+        return text
+    left_out = sum(map(len, rows[half:-half]))
+    return "\n".join([*rows[:half], f"… {left_out:,} characters not shown …", *rows[-half:]])
+
+
+def _rows(line: str, columns: int) -> Sequence[str]:
+    """A line as a terminal breaks it, or in shorter pieces: some characters take two columns."""
+    width = max(columns if line.isascii() else columns // 2, 1)
+    return [line[at : at + width] for at in range(0, len(line), width)] or [""]
+
+
 def _wait_for_client(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
     """Another client runs the call; until it does, the user can deny it."""
     if asked.arguments:
-        show(readable(asked.arguments, most=MOST_VALUE_CHARACTERS))
+        show(_on_screen(readable(asked.arguments)))
     read.key(CLIENT_TOOL_KEYS, "n")
     return DENY
 
 
 def _edit(arguments: Json, read: Read, show: Show) -> Json | None:
     """The edited arguments; None if the user leaves them as they are."""
-    line = read("Arguments, as JSON: ", begin_with=_visible(json.dumps(arguments, ensure_ascii=False)))
+    line = read("Arguments, as JSON: ", begin_with=visible(json.dumps(arguments, ensure_ascii=False)))
     if not line:
         return None
     try:
@@ -155,7 +158,7 @@ def _ask_question(asked: ApprovalView, read: Read, show: Show) -> TypedDecision:
 
 
 def _send_to(url: str, read: Read, show: Show) -> TypedDecision:
-    show(f"    {_visible(url)}")
+    show(f"    {visible(url)}")
     while (line := read("Open this address in a browser. [Enter] done  [n] decline: ").lower()) not in {
         "",
         "n",
@@ -188,8 +191,8 @@ class _Field:
         self._name = name
         self._default = default
         self._type = str(field.get("type", "string"))
-        self._title = _visible(str(field.get("title") or name))
-        self._description = _visible(str(field.get("description") or ""))
+        self._title = visible(str(field.get("title") or name))
+        self._description = visible(str(field.get("description") or ""))
         self._is_required = name in schema.get("required", ())
         self._options = _options(field.get("items") or {} if self._type == "array" else field)
 
@@ -220,7 +223,7 @@ class _Field:
             kind = "numbers separated by commas" if self._type == "array" else "a number"
         hints = [kind, "required" if self._is_required else "optional"]
         if self._default is not None:
-            hints.append(f"Enter for {_visible(_describe(self._default, self._options))}")
+            hints.append(f"Enter for {visible(_describe(self._default, self._options))}")
         return f"  {self._title} ({', '.join(filter(None, hints))}): "
 
     def _parse(self, line: str) -> object:
@@ -266,7 +269,7 @@ def _options(schema: Json) -> Options:
 
 def _show_options(options: Options, show: Show) -> None:
     if options:
-        show("\n".join(f"    {at}. {_visible(title)}" for at, (_, title) in enumerate(options, 1)))
+        show("\n".join(f"    {at}. {visible(title)}" for at, (_, title) in enumerate(options, 1)))
 
 
 def _chosen(line: str, options: Options) -> str:

@@ -1,5 +1,7 @@
 """Rules for every text that a person or a model writes."""
 
+import json
+import re
 import unicodedata
 from typing import Literal
 
@@ -14,6 +16,19 @@ BLANK_CHARACTERS = (
     "\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff"
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"
 )
+
+# Invisible characters and those that reorder others: users must approve exactly what they see.
+# The page has the same ones (web/src/turn/hidden-characters.ts).
+_DECEIVING = re.compile(
+    "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: str) -> str:
+    """A text in which nothing hides: deceiving characters are written as JSON writes them."""
+    return _DECEIVING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def is_blank(text: str) -> bool:

@@ -27,7 +27,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.edge import Edge
 from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
-from threadkeep.http.page import SharePreview, page_routes
+from threadkeep.http.page import Installation, SharePreview, page_routes
 from threadkeep.http.paths import Paths
 from threadkeep.http.protocols import FOREIGN_ROUTES, error_at, shape_at
 from threadkeep.http.reference.page import reference_page
@@ -93,8 +93,9 @@ class Threadkeep:
                 *page_routes(
                     model_state=model_state,
                     share_preview=_share_preview(services),
+                    installation=_installation(services),
                     embedded=embedded,
-                    signs_in=settings.signs_in,
+                    signs_in=embedded or settings.signs_in,
                     sharing=Sharing(settings.sharing),
                     offline=settings.offline,
                 ),
@@ -129,6 +130,13 @@ def _share_preview(services: Callable[[], Awaitable[Services]]) -> SharePreview:
         return await (await services()).shares.preview(token)
 
     return preview
+
+
+def _installation(services: Callable[[], Awaitable[Services]]) -> Installation:
+    async def installation() -> str:
+        return (await services()).store.installation
+
+    return installation
 
 
 def _endpoints(

@@ -19,6 +19,9 @@ from threadkeep.domain.sharing.share import Sharing
 from threadkeep.ports.models import ModelState
 from threadkeep.services.sharing.shares import Preview
 
+Installation = Callable[[], Awaitable[str]]
+"""The id of the database that this page is for."""
+
 SharePreview = Callable[[str], Awaitable[Preview | None]]
 """What everyone may see of the share that this token opens."""
 
@@ -83,6 +86,7 @@ def page_routes(
     *,
     model_state: Callable[[], ModelState],
     share_preview: SharePreview,
+    installation: Installation,
     embedded: bool = False,
     signs_in: bool = True,
     sharing: Sharing = Sharing.USERS,
@@ -110,7 +114,8 @@ def page_routes(
     files = {path.name: path for path in (folder / "assets").iterdir()}
 
     async def get_page(request: Request) -> Response:
-        html = f'{before}<html data-model="{model_state()}" {attributes}{after}'
+        known = f'data-model="{model_state()}" data-installation="{await installation()}"'
+        html = f"{before}<html {known} {attributes}{after}"
         return HTMLResponse(html, headers=headers)
 
     async def get_share(request: Request) -> Response:

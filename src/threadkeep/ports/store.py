@@ -75,6 +75,8 @@ class Store:
     stored_bytes: StoredBytes
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
+    installation: str
+    """An id of this database, which a restored backup keeps: what a browser kept for one is for no other."""
     ping: Callable[[], Awaitable[None]]
     """Raises StorageError if the database is unreachable."""
     close: Callable[[], Awaitable[None]]

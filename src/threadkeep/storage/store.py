@@ -60,10 +60,13 @@ MOST_SQLITE_READERS = 2
 
 # For the readiness check: whether the database responds.
 _PING = Statement("SELECT 1")
-# For cursors, and to recognize deleted users. The first start makes it; of several nodes, the first one's
-# counts.
-_ADD_KEY = Statement("INSERT INTO tk_meta (name, value) VALUES ('key', :value) ON CONFLICT DO NOTHING")
-_GET_KEY = Statement("SELECT value FROM tk_meta WHERE name = 'key'")
+# `key`: for cursors, and to recognize deleted users; `installation`: what front ends know this database by.
+# The first start makes them; of several nodes, the first one's count.
+_ADD_IDENTITY = Statement(
+    """INSERT INTO tk_meta (name, value) VALUES ('key', :key), ('installation', :installation)
+    ON CONFLICT DO NOTHING"""
+)
+_GET_IDENTITY = Statement("SELECT name, value FROM tk_meta WHERE name IN ('key', 'installation')")
 
 
 async def open_store(url: str, *, schema: str | None = None, pool_size: int = 8) -> Store:
@@ -119,7 +122,7 @@ async def store_on(
 
     Without a box it can't store secrets; without a folder large values go into the database.
     """
-    await database.execute(_ADD_KEY(value=secrets.token_hex(32)))
+    await database.execute(_ADD_IDENTITY(key=secrets.token_hex(32), installation=secrets.token_hex(16)))
     await _use_keys(database, box or SecretBox())
     if box is not None:
         await seal_sessions(database, box)
@@ -153,8 +156,8 @@ async def store_reading(
     async def ping() -> None:
         await database.fetch(_PING())
 
-    keys = await database.fetch(_GET_KEY())  # none if it has never been written
-    key = bytes.fromhex(keys[0][0]) if keys else b""
+    identity = dict(await database.fetch(_GET_IDENTITY()))  # empty if it has never been written
+    key = bytes.fromhex(identity.get("key", ""))
     turn_log = SqlTurnLog(database, rows)
     contents = FolderContents(payload_folder) if payload_folder else TableContents(database)
     file_contents = _file_contents(database, payload_folder)
@@ -190,6 +193,7 @@ async def store_reading(
         import_runs=SqlImportRuns(database),
         stored_bytes=SqlStoredBytes(database),
         key=key,
+        installation=identity.get("installation", ""),
         ping=ping,
         close=database.close,
     )

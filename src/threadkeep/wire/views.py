@@ -43,6 +43,8 @@ class MeView(View, frozen=True, kw_only=True):
 
     id: str
     role: UserRole
+    installation: str
+    """An id of this server's database: what a front end kept for one is for no other."""
 
 
 class HealthView(View, frozen=True, kw_only=True):

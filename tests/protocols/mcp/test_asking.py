@@ -51,8 +51,36 @@ def accepted(**content: Any) -> ElicitResult:
 def test_tool_is_shown_with_what_it_is_called_with():
     form = form_of(request(ApprovalKind.TOOL, arguments={"text": "茶"}))
     assert form.message == 'May I?\n{\n  "text": "茶"\n}'
-    long = form_of(request(ApprovalKind.TOOL, arguments={"text": "x" * 10_000}))
-    assert len(long.message) < MOST_ARGUMENTS_CHARACTERS + 20
+    assert form_of(request(ApprovalKind.TOOL)).message == "May I?"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"command": f"ls {'.' * MOST_ARGUMENTS_CHARACTERS}; rm -r ."},
+        {"command": "ls" + "\n" * MOST_ARGUMENTS_CHARACTERS + "rm -r ."},
+        {"command": "ls" + "\u200b" * 400 + "rm -r ."},  # longer once it is visible
+        {f"option{it}": it for it in range(200)},
+        {"nested": [["x" * 500]] * 5},
+    ],
+)
+def test_what_is_not_shown_whole_can_only_be_denied(arguments: dict[str, Any]):
+    approval = request(ApprovalKind.TOOL, arguments=arguments)
+    form = form_of(approval)
+    assert form.requested_schema["properties"]["decision"]["enum"] == ["Deny"]
+    assert "on Threadkeep's page" in form.message
+    assert len(form.message) < MOST_ARGUMENTS_CHARACTERS + 400
+    for choice in ("Allow once", "Allow in this conversation"):  # whatever the client shows
+        assert decision_of(approval, accepted(decision=choice), 5) is None
+    denied = decision_of(approval, accepted(decision="Deny"), 5)
+    assert denied
+    assert denied.action is ApprovalAction.DENY
+
+
+def test_nothing_hides_in_what_is_shown():
+    form = form_of(request(ApprovalKind.TOOL, arguments={"path": "a\u202etxt.exe", "tag": "ok\U000e0041"}))
+    assert '"a\\u202etxt.exe"' in form.message
+    assert '"ok\\udb40\\udc41"' in form.message
 
 
 @pytest.mark.parametrize(

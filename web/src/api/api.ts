@@ -3,16 +3,20 @@
 import { ApiClient, Store } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
+import { keyHere } from "../state/installation";
 import { isReached } from "../state/reachability";
 import { copies } from "../state/device-copies";
 
 /** Whether this is the page of a share, `s/TOKEN` below the page itself. */
 export const isOfShare = document.documentElement.dataset["page"] === "share";
 
+/** Without sign-in everyone is `local`, and the token in the server's data folder is the only one. */
+export const isLocal = document.documentElement.dataset["signsIn"] === "False";
+
 /** Says who the user is. */
 export const ME = "/api/me";
 
-const TOKEN = "threadkeep.token";
+const TOKEN = keyHere("token");
 
 /** The token of the user who signed in: in memory and for this tab; open tabs share it. */
 export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
@@ -25,12 +29,27 @@ export function setToken(value: string | null): void {
 
 const GIVEN = /^#token=([\w.~+/=-]+)$/;
 
-/** Keeps the token that `threadkeep open` put into the address, and removes it from there; false if there is none. */
-export function takeGivenToken(): boolean {
-  const given = GIVEN.exec(location.hash)?.[1];
-  if (given === undefined) return false;
+/** The token that the address brought, and the one before it. */
+let given: { token: string; before: string | null } | null = null;
+
+/** Keeps the token that `threadkeep open` put into the address, and removes it from there; whether there is one.
+
+Only where nobody signs in: elsewhere, a stranger's link would make somebody else of the user. */
+export function takeGivenToken(takes = isLocal && !isOfShare): boolean {
+  const found = GIVEN.exec(location.hash)?.[1];
+  if (found === undefined) return false;
   history.replaceState(null, "", location.pathname + location.search);
-  setToken(given);
+  if (!takes) return false;
+  given = { token: found, before: token.get() };
+  setToken(found);
+  return true;
+}
+
+/** If this token came with the address, returns to the one before it: a link must not sign anybody out, or in as somebody else. */
+export function dropGivenToken(tried: string | null): boolean {
+  if (given === null || given.token !== tried) return false;
+  setToken(given.before);
+  given = null;
   return true;
 }
 

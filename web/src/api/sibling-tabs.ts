@@ -1,5 +1,7 @@
 /** The other tabs of this page: they share a sign-in while they are open, and nothing of it is written to disk. */
 
+import { keyHere } from "../state/installation";
+
 export type TabMessage =
   /** A tab that was just opened asks who is signed in. */
   | { type: "asked" }
@@ -7,7 +9,7 @@ export type TabMessage =
   | { type: "signed-out"; userId: string };
 
 /** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
-const name = () => `threadkeep.session.${new URL(".", document.baseURI).pathname}`;
+const name = () => keyHere(`session.${new URL(".", document.baseURI).pathname}`);
 
 export class SiblingTabs {
   #channel = new BroadcastChannel(name());

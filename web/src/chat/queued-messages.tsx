@@ -2,6 +2,7 @@ import { ApiError, isLocalId, localId, requestProblemOf, type OutboxItem, type P
 import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-react";
 import { useState } from "react";
 
+import { useEscape } from "../hooks/use-escape";
 import { toast } from "../state/toasts";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
@@ -66,6 +67,7 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
     setEdited(null);
     document.getElementById("message")?.focus();
   };
+  useEscape(edited !== null, leave);
   const Icon = steers ? CornerDownRight : held ? Pause : Clock;
   return (
     <article className="user-message queued" aria-label={words.queuedMessage}>
@@ -93,7 +95,6 @@ function Queued({ thread, message, unsent }: { thread: Thread; message: PendingM
             onChange={(event) => setEdited(event.target.value)}
             onKeyDown={(event) => {
               if (event.nativeEvent.isComposing) return;
-              if (event.key === "Escape") leave();
               if (event.key !== "Enter" || event.shiftKey) return;
               event.preventDefault();
               void save();

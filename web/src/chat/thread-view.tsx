@@ -4,6 +4,7 @@ import {
   imagesOf,
   isRunning,
   isWaiting,
+  openRequests,
   type AgentView,
   type ConversationPatch,
   type Message,
@@ -60,6 +61,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const running = useSelected(thread.state, isRunning);
   const sending = useSelected(thread.state, (it) => it.sending);
   const waiting = useSelected(thread.state, isWaiting);
+  const asking = useSelected(thread.state, ({ live }) => live !== null && openRequests(live.message.parts).length > 0);
   const held = useSelected(thread.state, (it) => it.queued.some(({ held }) => held));
   const all = useStore(agents);
   const isDemo = useStore(modelState) === "demonstration";
@@ -126,18 +128,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
     }
   };
 
-  // Escape stops wherever the focus is, unless it closes something or belongs to a field; the composer has its own.
-  useEffect(() => {
-    if (!running) return;
-    const stop = (event: KeyboardEvent) => {
-      if (event.key === "Escape" && !event.isComposing && !isForSomethingElse(event)) void thread.sending.stop();
-    };
-    // Before a menu closes itself: then it would no longer be seen here.
-    window.addEventListener("keydown", stop, { capture: true });
-    return () => window.removeEventListener("keydown", stop, { capture: true });
-  }, [thread, running]);
-
-  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" onMenu={onMenu} />;
+  if (!conversation && problem?.code === "CONVERSATION_NOT_FOUND") return <LazyMissingPage what="conversation" conversationId={thread.id} onMenu={onMenu} />;
   if (!conversation && problem)
     return (
       <div className="thread">
@@ -195,6 +186,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         disabled={!conversation}
         queues={!sending && !edited}
         waiting={waiting}
+        asking={asking}
         note={held ? words.heldHint : isDemo && !isGuide(agent) ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
@@ -233,9 +225,4 @@ function AgentLink({ agent }: { agent: AgentView }) {
       {name}
     </a>
   );
-}
-
-function isForSomethingElse({ target }: KeyboardEvent): boolean {
-  const isField = target instanceof Element && target.matches("input, textarea, select");
-  return isField || document.querySelector("dialog[open], .menu, [data-menu], .drop-overlay, [role=tooltip], .conversations .bulk-bar") !== null;
 }

@@ -1,4 +1,5 @@
 import { confirmed } from "../state/confirmation";
+import { draftCount } from "../state/drafts";
 import { outbox } from "../state/front-end";
 import { signOut } from "../state/session";
 import { useWords } from "../words";
@@ -8,9 +9,10 @@ export function useSignOut(): () => void {
   const words = useWords();
   return () => {
     void (async () => {
-      const { length } = outbox.items.get();
-      const question = { title: words.signOutUnsent, text: words.signOutUnsentText(length), action: words.signOut };
-      if (length && !(await confirmed(question))) return;
+      const messages = (await outbox.unsent()).length;
+      const drafts = draftCount();
+      const text = words.signOutUnsentText(messages, drafts);
+      if (messages + drafts && !(await confirmed({ title: words.signOutUnsent, text, action: words.signOut }))) return;
       await outbox.discard();
       signOut();
     })();

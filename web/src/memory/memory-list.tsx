@@ -2,6 +2,7 @@ import { type AgentView, type MemoryView, type PageView_MemoryView } from "@thre
 import { useCallback, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
+import { useEscape } from "../hooks/use-escape";
 import { useLoaded } from "../hooks/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { confirmed } from "../state/confirmation";
@@ -107,6 +108,7 @@ function Memory({ memory, onChange, onForget }: MemoryProps) {
   const words = useWords();
   const memoryWords = useMemoryWords();
   const [typed, setTyped] = useState<string | null>(null);
+  useEscape(typed !== null, () => setTyped(null));
   const save = async (event: FormEvent) => {
     event.preventDefault();
     if (typed?.trim() && typed !== memory.content) await onChange(typed);
@@ -124,7 +126,6 @@ function Memory({ memory, onChange, onForget }: MemoryProps) {
             autoFocus
             value={typed}
             onChange={(event) => setTyped(event.target.value)}
-            onKeyDown={(event) => event.key === "Escape" && setTyped(null)}
           />
           <div className="choices">
             <button type="submit" className="primary" disabled={!typed.trim()}>

@@ -2,8 +2,8 @@
 
 import { Store } from "@threadkeep/client";
 
+import { isLocal } from "../api/api";
 import { COPIES, DELETING } from "../state/device-copies";
-import { isLocal } from "../state/session";
 import { isForOfflineUse } from "./shell";
 
 /** `off`: keep nothing. `on ID`: keep what this user opens, until they sign out. */

@@ -3,6 +3,7 @@
 import { type MeView } from "@threadkeep/client";
 
 import { COPIES, DELETING } from "../state/device-copies";
+import { installation } from "../state/installation";
 import { CopyTable } from "./copy-table";
 import { excess, LARGEST, type Copy, type Table } from "./copy-limits";
 import { forgetChoice, isWanted, noteInstalled } from "./choice";
@@ -27,7 +28,7 @@ export class Device {
     const wanted = isWanted(me.id);
     await this.table.change(async (rows) => {
       const owner = ownerIn(await rows.get(OWNER));
-      if (!wanted || owner?.me.id !== me.id || owner.shape !== API_SHAPE) await rows.clear();
+      if (!wanted || !isOf(owner, me) || owner?.shape !== API_SHAPE) await rows.clear();
       if (wanted) await rows.put({ path: OWNER, json: JSON.stringify({ me, shape: API_SHAPE }), at: Date.now() });
     });
   }
@@ -35,16 +36,17 @@ export class Device {
   async owner(): Promise<MeView | undefined> {
     if (isDeleting()) await this.clear();
     const owner = ownerIn(await this.table.change((rows) => rows.get(OWNER)));
-    return owner?.shape === API_SHAPE && isWanted(owner.me.id) ? owner.me : undefined;
+    const isReadable = owner?.shape === API_SHAPE && isWanted(owner.me.id) && isOfThisServer(owner.me);
+    return isReadable ? owner.me : undefined;
   }
 
   /** Keeps a copy, unless its user has signed out since, here or in another tab. */
-  async keep(userId: string, path: string, view: unknown, at = Date.now()): Promise<void> {
+  async keep(me: MeView, path: string, view: unknown, at = Date.now()): Promise<void> {
     const json = JSON.stringify(view);
     if (json.length > LARGEST) return this.drop(path);
     const put = (share: number) =>
       this.table.change(async (rows) => {
-        if (ownerIn(await rows.get(OWNER))?.me.id !== userId) return;
+        if (!isOf(ownerIn(await rows.get(OWNER)), me)) return;
         await rows.put({ path, json, at });
         for (const it of excess(await rows.sizes(), share)) await rows.delete(it);
       });
@@ -57,9 +59,9 @@ export class Device {
     });
   }
 
-  async read<T>(userId: string, path: string): Promise<T | undefined> {
+  async read<T>(me: MeView, path: string): Promise<T | undefined> {
     return this.table.change(async (rows) => {
-      if (ownerIn(await rows.get(OWNER))?.me.id !== userId) return undefined;
+      if (!isOf(ownerIn(await rows.get(OWNER)), me)) return undefined;
       const copy = await rows.get(path);
       return copy && (JSON.parse(copy.json) as T);
     });
@@ -86,6 +88,15 @@ function isDeleting(): boolean {
 
 function ownerIn(copy: Copy | undefined): Owner | undefined {
   return copy && (JSON.parse(copy.json) as Owner);
+}
+
+/** Whether the copies are this user's, from this server. */
+function isOf(owner: Owner | undefined, { id, installation }: MeView): boolean {
+  return owner?.me.id === id && owner.me.installation === installation;
+}
+
+function isOfThisServer(me: MeView): boolean {
+  return !installation || me.installation === installation;
 }
 
 export const device = new Device(new CopyTable(COPIES));

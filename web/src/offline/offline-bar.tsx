@@ -5,6 +5,7 @@ import { useStore } from "@threadkeep/react";
 import { CloudOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
+import { frontEnd } from "../state/front-end";
 import { idle } from "../state/idle";
 import { toast } from "../state/toasts";
 import { useOfflineWords } from "../words/offline";
@@ -13,6 +14,7 @@ import { choice, isWanted } from "./choice";
 import { isAway, watchConnection } from "./watch-connection";
 import { setKept } from "./keeping";
 import { isForOfflineUse } from "./shell";
+import { askAboutUnknown } from "./unknown-server";
 
 /** Says that the server does not respond, and what is shown meanwhile. */
 export function OfflineBar({ me }: { me: MeView }) {
@@ -32,6 +34,11 @@ export function OfflineBar({ me }: { me: MeView }) {
     check().catch(() => {}); // the browser has no copies, or the server is away again
     return () => leaving.abort();
   }, [isOffline, me.id]);
+  const isStarted = useStore(frontEnd.isStarted);
+  useEffect(() => {
+    if (isStarted) askAboutUnknown(offlineWords).catch(() => {}); // asked again at the next start
+    // oxlint-disable-next-line react-hooks/exhaustive-deps -- once, whatever the language
+  }, [isStarted]);
   const isKept = isWanted(me.id);
   const keep = () => void setKept(me, true).then(() => toast(offlineWords.nowKept)).catch(() => toast(offlineWords.unsupported));
   if (!isOffline && !wasOffline) return null;

@@ -1,10 +1,10 @@
 import { useChunk } from "../hooks/use-chunk";
-import { type Missing } from "./missing-page";
+import { type MissingProps } from "./missing-page";
 
 const loadPages = () => import("./page-chunk");
 
 /** A page for something that doesn't exist; its code is loaded on demand. */
-export function LazyMissingPage({ what, onMenu }: { what: Missing; onMenu: () => void }) {
+export function LazyMissingPage(props: MissingProps) {
   const pages = useChunk(loadPages, true);
-  return pages && <pages.MissingPage what={what} onMenu={onMenu} />;
+  return pages && <pages.MissingPage {...props} />;
 }

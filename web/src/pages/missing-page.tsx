@@ -1,16 +1,26 @@
 import { Search, SquarePen } from "lucide-react";
-import { useEffect } from "react";
+import { useEffect, useState } from "react";
 
+import { attachmentsOf, dropAttachments, keepFiles, outgoingFiles } from "../state/attachments";
+import { draftsIn, forgetDraft, newDraftKey, returnDraft } from "../state/drafts";
 import { COMMAND, overlay } from "../state/overlay";
-import { hrefOf } from "../state/route";
+import { go, hrefOf } from "../state/route";
+import { CopyButton } from "../ui/copy-button";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 
 /** What is not there. */
 export type Missing = "page" | "conversation" | "agent";
 
+export interface MissingProps {
+  what: Missing;
+  /** The conversation that is not there: something may have been written to it. */
+  conversationId?: string;
+  onMenu: () => void;
+}
+
 /** Says that there is nothing at this address, and where to go from here. */
-export function MissingPage({ what, onMenu }: { what: Missing; onMenu: () => void }) {
+export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
   const words = useWords();
   const { title, text } = words.missing[what];
   useEffect(() => {
@@ -22,6 +32,7 @@ export function MissingPage({ what, onMenu }: { what: Missing; onMenu: () => voi
       <div className="content missing">
         <h1>{title}</h1>
         <p>{text}</p>
+        {conversationId !== undefined && <WrittenHere conversationId={conversationId} />}
         <div className="choices">
           <a className="button primary" href={hrefOf({ name: "new", agentId: null })}>
             <SquarePen aria-hidden /> {words.newConversation}
@@ -39,4 +50,32 @@ export function MissingPage({ what, onMenu }: { what: Missing; onMenu: () => voi
       </div>
     </div>
   );
+}
+
+/** What was written to a conversation and not sent before it was deleted: it can be copied, or sent elsewhere. */
+function WrittenHere({ conversationId }: { conversationId: string }) {
+  const words = useWords();
+  const [drafts] = useState(() => draftsIn(conversationId));
+  return drafts.map(({ key, text }) => (
+    <section key={key} className="written-here" aria-label={words.writtenHere}>
+      <p>{words.writtenHere}</p>
+      <blockquote dir="auto">{text}</blockquote>
+      <div className="choices">
+        <button type="button" onClick={() => moveToNew(key, text)}>
+          {words.useInNew}
+        </button>
+        <CopyButton text={text} className="" isNamed />
+      </div>
+    </section>
+  ));
+}
+
+function moveToNew(key: string, text: string): void {
+  const target = newDraftKey(null);
+  const files = attachmentsOf(key).get();
+  returnDraft(target, text);
+  keepFiles(target, outgoingFiles(files).flatMap(({ kept }) => kept ?? []));
+  forgetDraft(key);
+  dropAttachments(key);
+  go({ name: "new", agentId: null });
 }

@@ -30,16 +30,17 @@ export function PageFrame({ me }: { me: MeView }) {
   const words = useWords();
   const at = useStore(route);
   const [menu, setMenu] = useState(false);
+  const { id, installation } = me;
   const closeMenu = useCallback(() => setMenu(false), []);
   useEffect(() => {
     refreshAgents().catch(() => {}); // read again when they are needed
-    const stop = startFrontEnd(me.id);
+    const stop = startFrontEnd({ id, installation });
     window.addEventListener("keydown", shortcut);
     return () => {
       stop();
       window.removeEventListener("keydown", shortcut);
     };
-  }, [me.id]);
+  }, [id, installation]);
   useRefusalToast();
   const away = useChunk(loadAway, true, doWithout);
   const offline = useChunk(loadOffline, true, doWithout);

@@ -1,6 +1,7 @@
 import { useState, type FormEvent } from "react";
 
-import { loadSession, isLocal, signIn } from "../state/session";
+import { isLocal } from "../api/api";
+import { loadSession, signIn } from "../state/session";
 import { Logo } from "../ui/logo";
 import { useWords } from "../words";
 import { Appearance } from "./appearance";

@@ -6,7 +6,7 @@ import { EyeOff, X } from "lucide-react";
 import { useEffect, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
-import { isLocal } from "../state/session";
+import { isLocal } from "../api/api";
 import { sharing, type ToShare } from "../state/sharing";
 import { Field } from "../ui/field";
 import { IconButton } from "../ui/icon-button";

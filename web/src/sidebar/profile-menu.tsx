@@ -7,7 +7,7 @@ import { useSignOut } from "../hooks/use-sign-out";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
-import { isLocal } from "../state/session";
+import { isLocal } from "../api/api";
 import { Menu, type MenuGroup } from "../ui/menu";
 import { useWords } from "../words";
 

@@ -3,9 +3,10 @@
 import "../styles/selecting.css";
 
 import { type ConversationView } from "@threadkeep/client";
-import { useEffect, useLayoutEffect, useRef } from "react";
+import { useLayoutEffect, useRef } from "react";
 
 import { useActiveBulk } from "../hooks/use-active-bulk";
+import { useEscape } from "../hooks/use-escape";
 import { type Selection } from "../hooks/use-selection";
 import { conversations } from "../state/front-end";
 import { go, route } from "../state/route";
@@ -21,15 +22,7 @@ interface BarProps {
 
 /** Says how many are selected, and what can be done with them. Escape ends it, wherever the focus is. */
 export function SelectionBar({ items, selection, onEnd }: BarProps) {
-  useEffect(() => {
-    const onKeyDown = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      event.preventDefault();
-      onEnd();
-    };
-    window.addEventListener("keydown", onKeyDown);
-    return () => window.removeEventListener("keydown", onKeyDown);
-  });
+  useEscape(true, onEnd);
   const actions = useActiveBulk(conversations.refresh).map((action) => ({
     ...action,
     run: async (chosen: readonly ConversationView[]) => {

@@ -3,6 +3,7 @@ import { useStore } from "@threadkeep/react";
 import { Bot, Inbox, PanelLeft, SquarePen, X } from "lucide-react";
 import { useEffect, useRef } from "react";
 
+import { useEscape } from "../hooks/use-escape";
 import { briefings } from "../state/briefings";
 import { COMMAND } from "../state/overlay";
 import { go, hrefOf, route } from "../state/route";
@@ -24,19 +25,16 @@ export function Sidebar({ me, open, onClose, onCollapse }: Props) {
   const at = useStore(route);
   const unread = (useStore(briefings) ?? []).filter((it) => !it.readAt).length;
   const side = useRef<HTMLElement>(null);
+  useEscape(open, onClose);
   // On a narrow screen it covers the page, so it takes the focus.
   useEffect(() => {
     if (!open) return;
-    const closeOnEscape = (event: KeyboardEvent) =>
-      event.key === "Escape" && !event.isComposing && !event.defaultPrevented && !document.querySelector("dialog[open]") && onClose();
     side.current?.querySelector<HTMLElement>("button.new")?.focus();
-    window.addEventListener("keydown", closeOnEscape);
     const shown = side.current;
     return () => {
-      window.removeEventListener("keydown", closeOnEscape);
       if (shown?.contains(document.activeElement)) document.querySelector<HTMLElement>(".top-bar .narrow-only")?.focus();
     };
-  }, [open, onClose]);
+  }, [open]);
   return (
     <>
       <div className="shade" onClick={onClose} aria-hidden />

@@ -2,6 +2,8 @@
 
 import { Store, type KeptFile, type OutgoingFile, type Problem } from "@threadkeep/client";
 
+import { keyHere } from "./installation";
+
 export interface Attachment {
   /** Identifies it on this page. */
   key: string;
@@ -15,7 +17,7 @@ export interface Attachment {
   localUrl: string | null;
 }
 
-const PREFIX = "threadkeep.draft-files.";
+const PREFIX = keyHere("draft-files.");
 const NONE: readonly Attachment[] = [];
 
 const byDraft = new Map<string, Store<readonly Attachment[]>>();
@@ -30,6 +32,12 @@ export function attachmentsOf(draftKey: string): Store<readonly Attachment[]> {
   byDraft.set(draftKey, store);
   return store;
 }
+
+// Another tab may return a message with its files.
+window.addEventListener("storage", ({ key }) => {
+  const draftKey = key?.startsWith(PREFIX) ? key.slice(PREFIX.length) : "";
+  byDraft.get(draftKey)?.update((all) => [...readKept(draftKey).map(attachmentOf).map(marked), ...all.filter((it) => it.status.state !== "ready")]);
+});
 
 /** The files that the server has. */
 function readyFiles(attachments: readonly Attachment[]): KeptFile[] {

@@ -13,17 +13,17 @@ export const COPIES = `threadkeep.copies.${new URL(".", document.baseURI).pathna
 export const DELETING = "deleting";
 
 /** The user whose copies these are; nothing is kept until the server has said who that is. */
-let userId: string | null = null;
+let user: MeView | null = null;
 /** What others left is deleted before anything is kept. */
 let owning: Promise<unknown> = Promise.resolve();
 
 export const copies: Copies = {
   keep: (path, view) => {
-    const owner = userId;
+    const owner = user;
     if (owner !== null) void owning.then(idle).then(() => device((it) => it.keep(owner, path, view)));
   },
   read: async <T>(path: string) => {
-    const owner = userId;
+    const owner = user;
     return owner === null ? undefined : device((it) => it.read<T>(owner, path));
   },
   drop: (path) => void device((it) => it.drop(path)),
@@ -31,8 +31,8 @@ export const copies: Copies = {
 
 /** The server says who this is: what others left is deleted. */
 export function ownCopies(me: MeView): void {
-  userId = me.id;
-  owning = idle().then(() => device((it) => (userId === me.id ? it.own(me) : undefined)));
+  user = me;
+  owning = idle().then(() => device((it) => (user?.id === me.id ? it.own(me) : undefined)));
 }
 
 /** The user whose copies this device has, who can read them without the server. */
@@ -42,12 +42,12 @@ export async function lastUser(): Promise<MeView | undefined> {
 
 /** The server can't say who this is: the copies of that user are shown. */
 export function readCopiesOf(me: MeView): void {
-  userId = me.id;
+  user = me;
 }
 
 /** The server no longer accepts this user. What they chose for this device stays. */
 export function clearCopies(): void {
-  userId = null;
+  user = null;
   void device((it) => it.clear());
 }
 

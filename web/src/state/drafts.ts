@@ -2,7 +2,9 @@
 
 import { useSyncExternalStore } from "react";
 
-const PREFIX = "threadkeep.draft.";
+import { keyHere } from "./installation";
+
+const PREFIX = keyHere("draft.");
 /** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */
 const WRITE_AFTER_MS = 400;
 
@@ -47,6 +49,11 @@ export function returnDraft(key: string, text: string): void {
   writeDrafts();
 }
 
+/** Another tab has returned a message to a draft; what is typed here would be written over it. */
+export function joinReturned(key: string, text: string): void {
+  if (unwritten.has(key) && !readDraft(key).includes(text)) returnDraft(key, text);
+}
+
 /** Removes what was sent, but not what has been typed since; the outbox has it by now. */
 export function dropSent(key: string, sent: string): void {
   const draft = readDraft(key).trimStart();
@@ -77,6 +84,23 @@ window.addEventListener("storage", ({ key }) => {
   if (key?.startsWith(PREFIX)) for (const listener of [...listeners]) listener();
 });
 document.addEventListener("visibilitychange", writeDrafts);
+
+/** The drafts of a conversation's messages, with their keys. */
+export function draftsIn(conversationId: string): { key: string; text: string }[] {
+  writeDrafts();
+  const keys = [...Object.keys(localStorage).filter((it) => it.startsWith(PREFIX)).map((it) => it.slice(PREFIX.length)), ...unwritten.keys()];
+  return [...new Set(keys)]
+    .filter((key) => key === conversationId || key.startsWith(`${conversationId}.`))
+    .map((key) => ({ key, text: readDraft(key) }))
+    .filter(({ text }) => text.trim());
+}
+
+/** How many drafts this browser has, also of other tabs. */
+export function draftCount(): number {
+  writeDrafts();
+  const written = Object.keys(localStorage).filter((it) => it.startsWith(PREFIX) && localStorage.getItem(it)?.trim());
+  return new Set([...written, ...[...unwritten].filter(([, text]) => text.trim()).map(([key]) => PREFIX + key)]).size;
+}
 
 /** Forgets what only this tab knows. */
 export function forgetUnwritten(): void {

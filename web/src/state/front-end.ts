@@ -5,25 +5,29 @@ import {
   FrontEnd,
   Unreachable,
   type KeptFile,
+  type MeView,
   type OutboxEntry,
   type OutgoingFile,
   type OutgoingMessage,
   type Thread,
 } from "@threadkeep/client";
 
-import { api, platform } from "../api/api";
+import { api, ME, platform } from "../api/api";
 import { agents, chosenAgent, loadUnknownAgents, refreshAgents } from "./agents";
 import { keepFiles, markExpired } from "./attachments";
 import { briefings, refreshBriefings } from "./briefings";
-import { draftKeyOf, newDraftKey, returnDraft } from "./drafts";
+import { checkInstallation, installation } from "./installation";
+import { draftKeyOf, joinReturned, newDraftKey, returnDraft } from "./drafts";
 
-export const frontEnd = new FrontEnd({ api, platform, upload, defaultAgentId });
+export const frontEnd = new FrontEnd({ api, platform, upload, defaultAgentId, installation: installationThere });
 export const { approvals, conversations, outbox } = frontEnd;
 
 conversations.state.subscribe(() => loadUnknownAgents(conversations.state.get().items.map((it) => it.agentId)));
 outbox.on((event) => {
-  if (event.type === "refused") returnToDraft(event.entry, event.error);
-  if (event.type === "withdrawn") returnToDraft(event.entry);
+  if (event.type !== "refused" && event.type !== "withdrawn") return;
+  const error = event.type === "refused" ? event.error : undefined;
+  if (event.isElsewhere) joinDraft(event.entry, error);
+  else returnToDraft(event.entry, error);
 });
 
 /** A conversation as this page opens it. */
@@ -32,8 +36,8 @@ export function openThread(id: string): Thread {
 }
 
 /** Sends as this user and keeps their lists up to date, until the returned function is called. */
-export function startFrontEnd(userId: string): () => void {
-  void frontEnd.start(userId);
+export function startFrontEnd(me: Pick<MeView, "id"> & Partial<MeView>): () => void {
+  void frontEnd.start(me.id, installation || me.installation);
   frontEnd.keepFresh(refreshBriefings, ({ type }) => type.startsWith("briefing_"));
   window.addEventListener("beforeunload", warn);
   return () => {
@@ -56,10 +60,19 @@ export function returnsTo({ conversationId }: OutgoingMessage, error?: unknown):
   return isGone ? null : conversationId;
 }
 
-function returnToDraft(entry: OutboxEntry, error?: unknown): void {
-  if (entry.kind !== "message") return;
+function draftOf(entry: OutgoingMessage, error: unknown): string {
   const conversationId = returnsTo(entry, error);
-  const draftKey = conversationId === null ? newDraftKey(entry.agentId) : draftKeyOf(conversationId, entry.edited?.id);
+  return conversationId === null ? newDraftKey(entry.agentId) : draftKeyOf(conversationId, entry.edited?.id);
+}
+
+/** Another tab has returned it. */
+function joinDraft(entry: OutboxEntry, error: unknown): void {
+  if (entry.kind === "message") joinReturned(draftOf(entry, error), entry.content);
+}
+
+function returnToDraft(entry: OutboxEntry, error: unknown): void {
+  if (entry.kind !== "message") return;
+  const draftKey = draftOf(entry, error);
   returnDraft(draftKey, entry.content);
   keepFiles(draftKey, entry.files.flatMap(({ kept }) => (kept ? [kept] : [])));
   const sources = entry.files.flatMap((it) => (it.kept || !it.source ? [] : [asFile(it)]));
@@ -75,6 +88,13 @@ async function upload(file: OutgoingFile): Promise<KeptFile> {
     throw new Unreachable(file.fileName);
   });
   return (await arrivalOf(file.key)) ?? uploadFile(asFile(file));
+}
+
+/** The id of the server that responds; if it is another one, its own page is shown. */
+async function installationThere(): Promise<string> {
+  const me = await api.get<MeView>(ME);
+  checkInstallation(me);
+  return me.installation;
 }
 
 async function defaultAgentId(): Promise<string> {

@@ -2,12 +2,13 @@
 
 import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
 
-import { api, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../api/api";
+import { api, dropGivenToken, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../api/api";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { forgetAttachments, forgetUnkept } from "./attachments";
 import { confirmation } from "./confirmation";
 import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./device-copies";
 import { forgetDrafts, forgetUnwritten } from "./drafts";
+import { checkInstallation, keyHere } from "./installation";
 import { closeOverlay } from "./overlay";
 import { doubtModelState, forgetModels } from "./models";
 import { go } from "./route";
@@ -20,19 +21,16 @@ export type Session =
   | { state: "out"; refused: boolean }
   | { state: "in"; me: MeView };
 
-/** Without sign-in everyone is `local`, and the token in the server's data folder is the only one. */
-export const isLocal = document.documentElement.dataset["signsIn"] === "False";
-
 export const session = new Store<Session>({ state: "asking" });
 
 /** If the server takes longer to say who we are, the page shows its copies until it does. */
 const PATIENCE_MS = 5000;
 
 /** The user of this tab's token: a device may have another one's copies. */
-const USER = "threadkeep.user";
+const USER = keyHere("user");
 
 /** Whose drafts this browser has. */
-const DRAFTS_OF = "threadkeep.drafts-of";
+const DRAFTS_OF = keyHere("drafts-of");
 
 /** A tab responds within a few milliseconds, unless it is busy or asleep: then the user signs in by hand. */
 const SIBLINGS_RESPOND_MS = 400;
@@ -54,6 +52,8 @@ export async function loadSession(): Promise<void> {
   const slow = setTimeout(() => void openCopies(tried), PATIENCE_MS);
   try {
     const me = await api.get<MeView>(ME);
+    checkInstallation(me);
+    if (isForAnother(me) && dropGivenToken(tried)) return loadSession();
     isUnconfirmed.set(false);
     const before = session.get();
     if (before.state === "in" && before.me.id !== me.id) forgetUser();
@@ -65,6 +65,7 @@ export async function loadSession(): Promise<void> {
     siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
+      if (dropGivenToken(tried)) return loadSession();
       isUnconfirmed.set(false);
       setToken(null);
       if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
@@ -127,6 +128,11 @@ function end(): void {
   forgetAttachments();
   forgetUser();
   session.set({ state: "out", refused: false });
+}
+
+/** Whether this browser has something of another user, which would be deleted. */
+function isForAnother(me: MeView): boolean {
+  return (localStorage.getItem(DRAFTS_OF) ?? me.id) !== me.id;
 }
 
 /** Drafts of the user before are deleted, once: another tab may have drafts of this one already. */

@@ -1,6 +1,7 @@
 import { Check } from "lucide-react";
 import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
 
+import { useEscape } from "../hooks/use-escape";
 import { type MenuGroup, type MenuItem } from "./menu";
 import { placePopover } from "./place-popover";
 
@@ -48,14 +49,14 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
     button.current?.focus();
     onClose();
   };
+  useEscape(true, leave);
   const onKeyDown = (event: KeyboardEvent) => {
     const items = itemsOf();
     const at = items.indexOf(document.activeElement as HTMLElement);
     event.stopPropagation();
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Tab") return onClose();
-    if (event.key === "Escape") leave();
-    else if (event.key === "ArrowDown") items[(at + 1) % items.length]?.focus();
+    if (event.key === "ArrowDown") items[(at + 1) % items.length]?.focus();
     else if (event.key === "ArrowUp") items.at(at - 1)?.focus();
     else if (event.key === "Home") items[0]?.focus();
     else if (event.key === "End") items.at(-1)?.focus();

@@ -1,6 +1,7 @@
 import { Check, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
+import { useEscape } from "../hooks/use-escape";
 import { useWords } from "../words";
 import { IconButton } from "./icon-button";
 
@@ -21,6 +22,7 @@ export function RenameForm({ title, onDone }: Props) {
     isDone.current = true;
     onDone(next);
   };
+  useEscape(true, () => end(null));
   const save = () => end(text.trim() === title ? null : text.trim());
   // Its row may move to another group of the list while the user types.
   const leave = useRef(save);
@@ -45,11 +47,6 @@ export function RenameForm({ title, onDone }: Props) {
         onFocus={(event) => event.target.select()}
         onChange={(event) => setText(event.target.value)}
         onBlur={({ relatedTarget, target }) => !target.form?.contains(relatedTarget) && save()}
-        onKeyDown={(event) => {
-          if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
-          event.preventDefault();
-          end(null);
-        }}
       />
       {/* The field keeps the focus, so that pressing Cancel is not leaving it. */}
       <span className="ends" onPointerDown={(event) => event.preventDefault()}>

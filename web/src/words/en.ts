@@ -180,8 +180,10 @@ export const en = {
   takeBack: "Take back",
   notSent: (reason: string) => `Message not sent. ${reason.replace(/\.?$/, ".")} Its text is back in the composer.`,
   signOutUnsent: "Sign out without sending?",
-  signOutUnsentText: (count: number) =>
-    count === 1 ? "One message hasn’t been sent yet. Signing out deletes it." : `${count} messages haven’t been sent yet. Signing out deletes them.`,
+  signOutUnsentText: (messages: number, drafts: number) => {
+    const all = [messages && `${messages} unsent ${messages === 1 ? "message" : "messages"}`, drafts && `${drafts} ${drafts === 1 ? "draft" : "drafts"}`];
+    return `Signing out deletes ${all.filter(Boolean).join(" and ")} from this browser.`;
+  },
   turnInProgress: "An answer is already in progress. Wait for it or stop it.",
   pathChanged: "This conversation continued in another tab or app.",
   showPath: "Show latest",
@@ -304,6 +306,8 @@ export const en = {
     conversation: { title: "Conversation not found", text: "It may have been deleted, or it belongs to someone else." },
     agent: { title: "Agent not found", text: "It may have been deleted, or it isn’t shared with you." },
   },
+  writtenHere: "You had written this here. It hasn’t been sent.",
+  useInNew: "Use in a new conversation",
   search: "Search",
   searchHint: (keys: string) => `Press ${keys} to search conversations and agents.`,
 

@@ -19,6 +19,10 @@ const en = {
   kept: (count: number, size: string) => `On this device now: ${count === 1 ? "1 conversation" : `${count} conversations`}, ${size}.`,
   turnedOff: "The operator of this server has turned this off.",
   unsupported: "This browser can’t keep anything for this page.",
+  sendUnknown: (count: number) => (count === 1 ? "Send the message you wrote before the update?" : `Send the ${count} messages you wrote before the update?`),
+  sendUnknownText:
+    "They haven’t been sent, and it isn’t known whether they were meant for this server or another one at this address. If you cancel, their text goes back to the composer.",
+  send: "Send",
 };
 
 export type OfflineWords = typeof en;
@@ -37,6 +41,9 @@ const zh: OfflineWords = {
   kept: (count, size) => `此设备目前保存了 ${count} 个对话，共 ${size}。`,
   turnedOff: "此服务器的管理员已关闭该功能。",
   unsupported: "此浏览器无法为本页面保存任何内容。",
+  sendUnknown: (count) => `发送更新前写好的 ${count} 条消息？`,
+  sendUnknownText: "这些消息尚未发送，也无法确定是写给此服务器，还是写给同一地址上的另一台服务器。如果取消，文字会回到输入框。",
+  send: "发送",
 };
 
 export const offlineWords: Record<Language, OfflineWords> = { en, zh };

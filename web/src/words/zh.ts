@@ -177,7 +177,10 @@ export const zh: Words = {
   takeBack: "撤回",
   notSent: (reason) => `有一条消息未能发送：${reason}。内容已放回输入框`,
   signOutUnsent: "退出登录并放弃未发送的消息？",
-  signOutUnsentText: (count) => `有 ${count} 条消息尚未发送，退出登录将删除它们。`,
+  signOutUnsentText: (messages, drafts) => {
+    const all = [messages && `${messages} 条未发送的消息`, drafts && `${drafts} 份草稿`];
+    return `退出登录会从此浏览器删除${all.filter(Boolean).join("和")}。`;
+  },
   turnInProgress: "正在回答中，请等待完成或停止",
   pathChanged: "该对话已在其他页面或应用中继续",
   showPath: "查看最新内容",
@@ -297,6 +300,8 @@ export const zh: Words = {
     conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
     agent: { title: "未找到智能体", text: "智能体可能已被删除，或未对你公开。" },
   },
+  writtenHere: "你在这里写了以下内容，尚未发送。",
+  useInNew: "用于新对话",
   search: "搜索",
   searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体`,
 

@@ -19,7 +19,7 @@ const agent = (id: string, change: Partial<AgentView> = {}): AgentView => ({
 });
 
 async function settled() {
-  const drawn = draw(<AgentsPage me={{ id: "alice", role: "user" }} onMenu={() => {}} />);
+  const drawn = draw(<AgentsPage me={{ id: "alice", role: "user", installation: "a" }} onMenu={() => {}} />);
   for (let count = 0; count < 5; count++) await act(async () => {});
   return drawn;
 }

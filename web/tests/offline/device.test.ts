@@ -33,8 +33,8 @@ class MemoryTable implements Table {
   }
 }
 
-const alice = { id: "alice", role: "user" as const };
-const bob = { id: "bob", role: "user" as const };
+const alice = { id: "alice", role: "user" as const, installation: "a" };
+const bob = { id: "bob", role: "user" as const, installation: "a" };
 const pathOf = (id: string | number) => `/api/conversations/${id}`;
 
 let table: MemoryTable;
@@ -57,39 +57,49 @@ afterEach(() => {
 });
 
 it("gives back what it was given, to its user only", async () => {
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   expect(await device.owner()).toEqual(alice);
-  expect(await device.read("alice", pathOf("c1"))).toEqual({ title: "Tea" });
-  expect(await device.read("bob", pathOf("c1"))).toBeUndefined();
+  expect(await device.read(alice, pathOf("c1"))).toEqual({ title: "Tea" });
+  expect(await device.read(bob, pathOf("c1"))).toBeUndefined();
 });
 
 it("keeps nothing unless its user wants it, and deletes everything when they no longer do", async () => {
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   choose("alice", false);
   await device.own(alice);
   expect(table.rows.size).toBe(0);
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   expect([table.rows.size, await device.owner()]).toEqual([0, undefined]);
 });
 
 it("has nothing of one user for the next", async () => {
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   choose("bob", true);
   await device.own(bob);
   expect(await device.all()).toEqual([]);
   // A tab of Alice's that is still open.
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
+  expect(await device.all()).toEqual([]);
+});
+
+it("has nothing of one server for another at the same address", async () => {
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
+  const elsewhere = { ...alice, installation: "b" };
+  expect(await device.read(elsewhere, pathOf("c1"))).toBeUndefined();
+  await device.own(elsewhere);
+  // A tab of the first server that is still open.
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   expect(await device.all()).toEqual([]);
 });
 
 it("takes nothing from a tab that has not heard yet that its user signed out", async () => {
   await device.clear();
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   expect([table.rows.size, await device.owner()]).toEqual([0, undefined]);
 });
 
 it("finishes a sign-out that the browser was closed during, and the user decides anew", async () => {
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   localStorage.setItem(COPIES, DELETING);
   expect([await device.owner(), table.rows.size, localStorage.getItem(COPIES)]).toEqual([undefined, 0, null]);
   await device.own(alice);
@@ -97,7 +107,7 @@ it("finishes a sign-out that the browser was closed during, and the user decides
 });
 
 it("does not read copies that a page with another API has kept", async () => {
-  await device.keep("alice", pathOf("c1"), { title: "Tea" });
+  await device.keep(alice, pathOf("c1"), { title: "Tea" });
   table.rows.set("", { path: "", json: JSON.stringify({ me: alice, shape: "older" }), at: 0 });
   expect(await device.owner()).toBeUndefined();
   await device.own(alice);
@@ -105,20 +115,20 @@ it("does not read copies that a page with another API has kept", async () => {
 });
 
 it("makes room on a full disk, and gives up quietly where there is none", async () => {
-  for (let at = 1; at <= 40; at++) await device.keep("alice", pathOf(at), "x".repeat(100), at);
+  for (let at = 1; at <= 40; at++) await device.keep(alice, pathOf(at), "x".repeat(100), at);
   table.room = 4000;
-  await device.keep("alice", pathOf("new"), "x".repeat(100), 100);
+  await device.keep(alice, pathOf("new"), "x".repeat(100), 100);
   const kept = (await device.all()).map(({ path }) => conversationIn(path));
   expect(kept).toContain("new");
   expect(kept).not.toContain("1");
   table.room = 10;
-  await expect(device.keep("alice", pathOf("newer"), "x", 101)).rejects.toThrow("full");
-  expect(await device.read("alice", pathOf("newer"))).toBeUndefined();
+  await expect(device.keep(alice, pathOf("newer"), "x", 101)).rejects.toThrow("full");
+  expect(await device.read(alice, pathOf("newer"))).toBeUndefined();
 });
 
 it("drops what has become too large, rather than showing an old copy", async () => {
-  await device.keep("alice", pathOf("c1"), "short");
-  await device.keep("alice", pathOf("c1"), "x".repeat(LARGEST));
+  await device.keep(alice, pathOf("c1"), "short");
+  await device.keep(alice, pathOf("c1"), "x".repeat(LARGEST));
   expect(await device.all()).toEqual([]);
 });
 

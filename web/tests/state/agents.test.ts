@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 
 import { publisherOf } from "../../src/state/agents";
 
-const ALICE = { state: "in", me: { id: "alice", role: "user" } } as const;
+const ALICE = { state: "in", me: { id: "alice", role: "user", installation: "a" } } as const;
 
 function agent(ownerId: string | null): AgentView {
   return {

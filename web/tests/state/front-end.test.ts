@@ -32,7 +32,7 @@ const happen = (type: string, id: string, more: object = {}) =>
   streams.at(-1)!.enqueue(new TextEncoder().encode(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify({ id, type, ...more })}\n\n`));
 
 async function connected(): Promise<void> {
-  stop = startFrontEnd("alice");
+  stop = startFrontEnd({ id: "alice" });
   await vi.waitFor(() => expect(streams).toHaveLength(1));
   asked = [];
 }

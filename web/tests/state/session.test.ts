@@ -1,7 +1,7 @@
 import { Unreachable } from "@threadkeep/client";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { api, isUnconfirmed, setToken, token } from "../../src/api/api";
+import { api, isUnconfirmed, setToken, takeGivenToken, token } from "../../src/api/api";
 import { SiblingTabs, type TabMessage } from "../../src/api/sibling-tabs";
 import { device } from "../../src/offline/device";
 import { confirmation, confirmed } from "../../src/state/confirmation";
@@ -24,7 +24,7 @@ beforeEach(() => {
   respond.mockImplementation(async (_, { headers }) => {
     const user = /^Bearer of-(\w+)$/.exec(new Headers(headers).get("Authorization") ?? "")?.[1];
     return user
-      ? Response.json({ id: user, role: "user" })
+      ? Response.json({ id: user, role: "user", installation: "a" })
       : Response.json({ error: { code: "UNAUTHENTICATED", message: "", requestId: "" } }, { status: 401 });
   });
 });
@@ -68,7 +68,7 @@ it("does not ask again with a token that was refused", async () => {
 });
 
 it("takes a token from another tab while it needs none, and blames none when it needs one", async () => {
-  const me = { id: "local", role: "admin" } as const;
+  const me = { id: "local", role: "admin", installation: "a" } as const;
   session.set({ state: "in", me });
   await expect(api.get("/api/agents")).rejects.toThrow();
   expect(session.get()).toEqual({ state: "out", refused: false });
@@ -118,7 +118,7 @@ it("leaves nothing of one user where the server says that it is another one now"
   returnDraft("c1", "Alice’s");
   const states: string[] = [];
   const unsubscribe = session.subscribe(() => states.push(userId()));
-  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user", installation: "a" }));
   await loadSession();
   unsubscribe();
   expect([states, toasts.get(), readDraft("c1")]).toEqual([["asking", "bob"], [], ""]);
@@ -130,7 +130,7 @@ it("leaves the drafts that the next user has begun in another tab", async () => 
   // Another tab belongs to Bob already.
   localStorage.setItem("threadkeep.drafts-of", "bob");
   localStorage.setItem("threadkeep.draft.c2", "Bob’s");
-  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user", installation: "a" }));
   await loadSession();
   expect([readDraft("c1"), readDraft("c2")]).toEqual(["", "Bob’s"]);
 });
@@ -139,7 +139,7 @@ it("shows the copies of the user that the device knows while the server is away,
   respond.mockImplementation(async () => {
     throw new TypeError("offline");
   });
-  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user" });
+  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user", installation: "a" });
   modelState.set("demonstration"); // as the kept page says, which may be old
   await loadSession();
   expect([userId(), isUnconfirmed.get(), modelState.get()]).toEqual(["alice", true, "connected"]);
@@ -147,7 +147,7 @@ it("shows the copies of the user that the device knows while the server is away,
   await expect(api.get("/api/conversations")).rejects.toThrow(Unreachable);
   expect(respond).toHaveBeenCalledTimes(asked);
   // It is back, and somebody else is signed in by now.
-  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user" }));
+  respond.mockImplementation(async () => Response.json({ id: "bob", role: "user", installation: "a" }));
   await loadSession();
   expect([userId(), isUnconfirmed.get()]).toEqual(["bob", false]);
 });
@@ -158,7 +158,7 @@ it("does not show another user's copies to a tab with a sign-in of its own", asy
   respond.mockImplementation(async () => {
     throw new TypeError("offline");
   });
-  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user" });
+  vi.spyOn(device, "owner").mockResolvedValue({ id: "alice", role: "user", installation: "a" });
   await loadSession();
   expect(session.get()).toEqual({ state: "unreachable" });
 });
@@ -184,4 +184,22 @@ it("signs in and out, and deletes the copies, where the browser has no room left
   signOut();
   expect(userId()).toBe("out");
   await vi.waitFor(() => expect(clear).toHaveBeenCalled());
+});
+
+it.each(["nonsense", "of-bob"])("loses nothing to a link with a token that is not this user's: %s", async (given) => {
+  const clear = vi.spyOn(device, "clear").mockResolvedValue();
+  await signIn("of-alice");
+  keepDraft("c1", "Alice’s");
+  history.replaceState(null, "", `/#token=${given}`);
+  expect(takeGivenToken(true)).toBe(true);
+  await loadSession();
+  expect([userId(), token.get(), readDraft("c1")]).toEqual(["alice", "of-alice", "Alice’s"]);
+  expect(clear).not.toHaveBeenCalled();
+});
+
+it("takes the token of a link where nobody was before", async () => {
+  history.replaceState(null, "", "/#token=of-alice");
+  takeGivenToken(true);
+  await loadSession();
+  expect([userId(), token.get()]).toEqual(["alice", "of-alice"]);
 });

@@ -47,7 +47,7 @@ async def get_me(call: Call) -> MeView:
     """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
     with suppress(StorageUnavailable):  # the response doesn't need the database
         await call.services.users.meet(call.user)
-    return MeView(id=call.user.id, role=call.user.role)
+    return MeView(id=call.user.id, role=call.user.role, installation=call.services.store.installation)
 
 
 async def delete_user(call: Call, *, user_id: str) -> None:

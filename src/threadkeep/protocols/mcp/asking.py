@@ -18,16 +18,14 @@ from mcp_types import (
 )
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope, Decision
+from threadkeep.domain.text import visible
 from threadkeep.ports.approvals import Approval
 
 MOST_ARGUMENTS_CHARACTERS = 2_000
+"""Clients show a question in a small dialog. What is longer can only be denied there."""
 
-_CHOICES = ["Allow once", "Allow in this conversation", "Deny"]
-_DECISION = {
-    "type": "object",
-    "properties": {"decision": {"type": "string", "title": "Decision", "enum": _CHOICES}},
-    "required": ["decision"],
-}
+_DENY = "Deny"
+_CHOICES = ["Allow once", "Allow in this conversation", _DENY]
 
 
 def question_for(approval: Approval, client: ClientCapabilities | None) -> ElicitRequest | None:
@@ -53,7 +51,9 @@ def _asks_forms(can: ElicitationCapability) -> bool:
 def _form(approval: Approval) -> dict[str, Any] | None:
     match approval.kind:
         case ApprovalKind.TOOL:
-            return _DECISION
+            choices = _CHOICES if _is_shown_whole(approval) else [_DENY]
+            decision = {"type": "string", "title": "Decision", "enum": choices}
+            return {"type": "object", "properties": {"decision": decision}, "required": ["decision"]}
         case ApprovalKind.QUESTION:
             answer = {"title": "Answer", **(approval.schema or {"type": "string"})}
             return {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
@@ -65,12 +65,28 @@ def _form(approval: Approval) -> dict[str, Any] | None:
 
 def _message(approval: Approval) -> str:
     """What the user reads: for a tool, also what it would be called with."""
-    if approval.kind is not ApprovalKind.TOOL or not approval.arguments:
+    if approval.kind is not ApprovalKind.TOOL:
         return approval.message
-    arguments = json.dumps(approval.arguments, ensure_ascii=False, indent=2)
-    if len(arguments) > MOST_ARGUMENTS_CHARACTERS:
-        arguments = f"{arguments[:MOST_ARGUMENTS_CHARACTERS]}…"
-    return f"{approval.message}\n{arguments}"
+    message, arguments = visible(approval.message), _arguments(approval)
+    if _is_shown_whole(approval):
+        return f"{message}\n{arguments}".rstrip("\n")
+    return (
+        f"{message}\n{arguments[:MOST_ARGUMENTS_CHARACTERS]}…\n\nThis is not all: the arguments have "
+        f"{len(arguments):,} characters. To read them and allow the call, open the conversation on "
+        "Threadkeep's page or with `threadkeep chat`. Here you can only deny it."
+    )
+
+
+def _arguments(approval: Approval) -> str:
+    """What the tool would be called with, as JSON in which nothing hides."""
+    if not approval.arguments:
+        return ""
+    return visible(json.dumps(approval.arguments, ensure_ascii=False, indent=2))
+
+
+def _is_shown_whole(approval: Approval) -> bool:
+    """Whether the question shows all of the arguments: nobody allows what they couldn't see."""
+    return len(_arguments(approval)) <= MOST_ARGUMENTS_CHARACTERS
 
 
 def decision_of(approval: Approval, answer: ElicitResult, at: int) -> Decision | None:
@@ -82,7 +98,8 @@ def decision_of(approval: Approval, answer: ElicitResult, at: int) -> Decision |
         return Decision(action=ApprovalAction.DENY, at=at)
     match approval.kind:
         case ApprovalKind.TOOL:
-            return _tool_decision(content.get("decision"), at)
+            choice = content.get("decision")
+            return _tool_decision(choice, at) if choice == _DENY or _is_shown_whole(approval) else None
         case ApprovalKind.QUESTION:
             return Decision(action=ApprovalAction.ANSWER, at=at, content=content.get("answer"))
         case ApprovalKind.ELICITATION | ApprovalKind.CLIENT_TOOL:
@@ -96,7 +113,7 @@ def _tool_decision(choice: object, at: int) -> Decision | None:
             return Decision(action=ApprovalAction.ALLOW, at=at)
         case "Allow in this conversation":
             return Decision(action=ApprovalAction.ALLOW, at=at, scope=ApprovalScope.CONVERSATION)
-        case "Deny":
+        case choice if choice == _DENY:
             return Decision(action=ApprovalAction.DENY, at=at)
         case _:
             return None

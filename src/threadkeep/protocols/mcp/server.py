@@ -19,6 +19,7 @@ from starlette.types import Scope as RequestScope
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import Decision
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.text import visible
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.protocols.mcp import resources
 from threadkeep.protocols.mcp.asking import decision_of, question_for
@@ -152,7 +153,8 @@ async def _decisions(call: Call, turn: Turn, answers: Mapping[str, object]) -> d
 
 def _result(view: msgspec.Struct, *, is_error: bool = False) -> types.CallToolResult:
     """A view as structured content, and as text for clients that show only that to their model."""
-    text = types.TextContent(text=msgspec.json.encode(view).decode())
+    # Also requests for approval: what hides in them is spelled out, as the same JSON.
+    text = types.TextContent(text=visible(msgspec.json.encode(view).decode()))
     return types.CallToolResult(
         content=[text], structured_content=msgspec.to_builtins(view), is_error=is_error
     )

@@ -53,13 +53,17 @@ export class FrontEnd {
     this.approvals = new OpenApprovals(this.api);
   }
 
-  /** Sends what the user writes and keeps the lists up to date, until `stop`; who the user is is asked if not given. */
-  async start(userId?: string): Promise<void> {
+  /** Sends what the user writes and keeps the lists up to date, until `stop`; who the user is is asked if not given.
+
+  Given a user, give the `installation` of `GET /api/me`, too: without it, another server at the same address gets what was
+  written for this one. */
+  async start(userId?: string, installation?: string): Promise<void> {
     this.stop();
     this.#closing = new AbortController();
     const { signal } = this.#closing;
-    const id = userId ?? (await this.#myId(signal));
-    if (id === null || signal.aborted) return;
+    const me = userId === undefined ? await this.#me(signal) : { id: userId, installation };
+    if (me === null || signal.aborted) return;
+    const { id } = me;
     this.keepFresh(this.conversations.refresh, ({ type, conversationId = "" }) => {
       if (type === "conversation_deleted") this.conversations.drop(conversationId);
       return type.startsWith("conversation_") || type.startsWith("turn_");
@@ -67,7 +71,7 @@ export class FrontEnd {
     this.keepFresh(this.approvals.refresh, ({ type }) => type.startsWith("approval_") || type.startsWith("turn_"));
     this.events.start(id);
     this.#platform.onReturn?.(() => this.outbox.retry(), signal);
-    await this.outbox.start({ server: this.api.address, userId: id });
+    await this.outbox.start({ server: this.api.address, userId: id, ...(me.installation && { installation: me.installation }) });
     if (!signal.aborted) this.isStarted.set(true);
   }
 
@@ -101,11 +105,11 @@ export class FrontEnd {
     return new Thread(id, { api, events, outbox, tools, copies: this.#copies, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
   }
 
-  /** The user's id, as soon as the server tells; null if nobody is signed in. */
-  async #myId(signal: AbortSignal): Promise<string | null> {
+  /** The user, as soon as the server tells; null if nobody is signed in. */
+  async #me(signal: AbortSignal): Promise<Pick<MeView, "id"> & Partial<MeView> | null> {
     while (!signal.aborted) {
       try {
-        return (await this.api.get<MeView>("/api/me", {}, signal)).id;
+        return await this.api.get<MeView>("/api/me", {}, signal);
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return null;
         await this.api.pause(ASK_AGAIN_AFTER_MS, signal);

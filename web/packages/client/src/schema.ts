@@ -847,6 +847,7 @@ export interface McpToolView {
 export interface MeView {
   id: string;
   role: UserRole;
+  installation: string;
 }
 
 /** What to change. */

@@ -3,6 +3,7 @@ import { useStore } from "@threadkeep/react";
 import { ArrowUp, CornerDownRight, Pencil, Square } from "lucide-react";
 import { useEffect, useId, useRef, type KeyboardEvent, type ReactNode } from "react";
 
+import { useEscape, useEscapeBehind } from "../../hooks/use-escape";
 import { attachmentsOf, dropSentFiles, isStuck, outgoingFiles } from "../../state/attachments";
 import { dropSent, keepDraft, useDraft } from "../../state/drafts";
 import { useWords } from "../../words";
@@ -21,6 +22,8 @@ interface Props {
   queues?: boolean;
   /** Whether the turn waits for its user: a message ends it. */
   waiting?: boolean;
+  /** Whether it has asked its user something: Escape must not throw that away. */
+  asking?: boolean;
   stopping?: boolean;
   disabled?: boolean;
   /** A hint below. */
@@ -40,7 +43,7 @@ const MODIFIER = /Mac|iPhone|iPad/.test(navigator.platform) ? "⌘" : "Ctrl";
 const NEAR = 0.8;
 
 export function Composer({ draftKey, placeholder, limit, running, disabled = false, note = "", ...more }: Props) {
-  const { queues = false, waiting = false, stopping, children, onCancelEdit, onSend, onStop } = more;
+  const { queues = false, waiting = false, asking = false, stopping, children, onCancelEdit, onSend, onStop } = more;
   const words = useWords();
   const text = useDraft(draftKey);
   const attachments = useStore(attachmentsOf(draftKey));
@@ -87,11 +90,11 @@ export function Composer({ draftKey, placeholder, limit, running, disabled = fal
   useEffect(() => {
     latestSubmit.current = submit;
   });
+  useEscape(isEditing, () => onCancelEdit?.());
+  useEscapeBehind(running && !stopping && !asking, () => onStop?.());
   const onKeyDown = (event: KeyboardEvent) => {
-    // When writing Chinese, Enter chooses characters and Escape drops them.
+    // When writing Chinese, Enter chooses characters.
     if (event.nativeEvent.isComposing) return;
-    if (event.key === "Escape" && onCancelEdit) onCancelEdit();
-    else if (event.key === "Escape" && running && !stopping) onStop?.();
     if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void submit(event.ctrlKey || event.metaKey);

@@ -1,6 +1,7 @@
 import { Upload } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
+import { useEscape } from "../../hooks/use-escape";
 import { useWords } from "../../words";
 
 /** During a drag, the browser sends many events per second; after this long without one, the files have left. */
@@ -11,6 +12,8 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
   const words = useWords();
   const [over, setOver] = useState(false);
   const latest = useRef(onDrop);
+  const refuse = useRef(() => {});
+  useEscape(over, () => refuse.current());
   useEffect(() => {
     latest.current = onDrop;
   });
@@ -18,17 +21,15 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
     const leaving = new AbortController();
     const { signal } = leaving;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let isOver = false;
     let isRefused = false;
     const end = () => {
       clearTimeout(timer);
-      isOver = isRefused = false;
+      isRefused = false;
       setOver(false);
     };
     const show = () => {
       clearTimeout(timer);
       timer = setTimeout(end, GONE_AFTER_MS);
-      isOver = true;
       setOver(!isRefused);
     };
     const listen = (type: "dragenter" | "dragover" | "drop", hear: (data: DataTransfer) => void) =>
@@ -49,13 +50,10 @@ export function DropOverlay({ onDrop }: { onDrop: (data: DataTransfer) => void }
       if (isTaken) latest.current(data);
     });
     window.addEventListener("dragleave", ({ relatedTarget }) => relatedTarget === null && end(), { signal });
-    const refuse = (event: KeyboardEvent) => {
-      if (event.key !== "Escape" || !isOver) return;
-      event.stopPropagation(); // it isn't meant for the running turn
+    refuse.current = () => {
       isRefused = true;
       setOver(false);
     };
-    window.addEventListener("keydown", refuse, { signal, capture: true });
     return () => {
       leaving.abort();
       clearTimeout(timer);

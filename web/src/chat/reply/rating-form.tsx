@@ -1,8 +1,9 @@
 import "../../styles/rating.css";
 
 import { type FeedbackBody, type FeedbackView } from "@threadkeep/client";
-import { useId, useRef, useState, type FormEvent, type KeyboardEvent } from "react";
+import { useId, useRef, useState, type FormEvent } from "react";
 
+import { useEscape } from "../../hooks/use-escape";
 import { toast } from "../../state/toasts";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
@@ -39,13 +40,9 @@ export function RatingForm({ feedback, onRate, onClose }: Props) {
       toastProblem(words, error);
     }
   };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
-    event.stopPropagation();
-    close();
-  };
+  useEscape(true, close);
   return (
-    <form ref={form} className="rating card" aria-label={feedbackWords.feedback} onSubmit={(event) => void send(event)} onKeyDown={onKeyDown}>
+    <form ref={form} className="rating card" aria-label={feedbackWords.feedback} onSubmit={(event) => void send(event)}>
       <label htmlFor={`${id}-note`}>{feedback.rating === "up" ? feedbackWords.whatWasGood : feedbackWords.whatWasBad}</label>
       <textarea id={`${id}-note`} rows={2} maxLength={MOST_CHARACTERS} value={note} dir="auto" onChange={(event) => setNote(event.target.value)} />
       <label className="share-text">

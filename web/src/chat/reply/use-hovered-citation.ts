@@ -1,5 +1,7 @@
 import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
 
+import { useEscape } from "../../hooks/use-escape";
+
 /** A delay, so that a passing pointer shows nothing, and one that moves to the preview doesn't lose it. */
 const SHOW_AFTER_MS = 150;
 const HIDE_AFTER_MS = 250;
@@ -45,19 +47,10 @@ export function useHoveredCitation(reply: RefObject<HTMLElement | null>, isOff: 
       setMark(null);
     };
   }, [reply, isOff, later]);
-  useEffect(() => {
-    if (!mark) return;
-    const dismiss = (event: KeyboardEvent) => {
-      if (event.key !== "Escape") return;
-      // Only closes this: it must not stop a turn.
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      clearTimeout(timer.current);
-      setMark(null);
-    };
-    window.addEventListener("keydown", dismiss, { capture: true });
-    return () => window.removeEventListener("keydown", dismiss, { capture: true });
-  }, [mark]);
+  useEscape(mark !== null, () => {
+    clearTimeout(timer.current);
+    setMark(null);
+  });
   const hold = useCallback(() => clearTimeout(timer.current), []);
   const release = useCallback(() => later(null, HIDE_AFTER_MS), [later]);
   return { mark, hold, release };

@@ -4,6 +4,7 @@ import { type ApprovalView, type PartOf } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useEffect, useLayoutEffect, useRef, type RefObject } from "react";
 
+import { useEscape } from "../../hooks/use-escape";
 import { agentName, agents } from "../../state/agents";
 import { approvals, conversations, outbox } from "../../state/front-end";
 import { hrefOf } from "../../state/route";
@@ -33,6 +34,10 @@ export function ApprovalsPanel({ label, button, onClose }: Props) {
     // The request with the focus was decided.
     if (document.activeElement === document.body) place.current!.focus();
   }, [open, button]);
+  useEscape(true, () => {
+    onClose();
+    button.current?.focus();
+  });
   useEffect(() => {
     const closing = new AbortController();
     const close = ({ target }: Event) => {
@@ -51,12 +56,6 @@ export function ApprovalsPanel({ label, button, onClose }: Props) {
       aria-label={label}
       tabIndex={-1}
       popover="manual"
-      onKeyDown={(event) => {
-        if (event.key !== "Escape") return;
-        event.stopPropagation();
-        onClose();
-        button.current?.focus();
-      }}
     >
       {open.map((it) => (
         <OpenRequest key={it.requestId} request={it} onLeave={onClose} />

@@ -6,15 +6,24 @@ import { useRequestWords } from "../../words/requests";
 
 /** What is longer is read in the JSON. */
 const MOST_CHARACTERS = 400;
-/** For approval, a value up to this length is shown whole; of a longer one both ends, until the user expands it. */
+/** For approval, a value up to this size is shown whole; of a larger one both ends, until the user expands it. */
 const MOST_AT_ONCE = 4000;
+const MOST_LINES = 40;
 const END_CHARACTERS = 1000;
+const END_LINES = 10;
+/** Of more arguments than this, only the first ones. */
+const MOST_ENTRIES = 40;
 
 type Values = Record<string, unknown>;
 
 /** Whether some of the values must be expanded before they are approved. */
 export function isLong(values: Values): boolean {
-  return Object.values(values).some((it) => written(it).length > MOST_AT_ONCE);
+  const all = Object.values(values);
+  return all.length > MOST_ENTRIES || all.some((it) => isLongText(written(it)));
+}
+
+function isLongText(text: string): boolean {
+  return text.length > MOST_AT_ONCE || text.split("\n", MOST_LINES + 1).length > MOST_LINES;
 }
 
 interface Props {
@@ -30,6 +39,7 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
   const [json, setJson] = useState(false);
   const entries = Object.entries(values);
   if (!entries.length) return <p className="detail">{requestWords.noArguments}</p>;
+  const shown = onExpand && !isExpanded ? entries.slice(0, MOST_ENTRIES) : entries;
   const needsJson = entries.some(([, value]) => isNested(value) || (!onExpand && written(value).length > MOST_CHARACTERS));
   return (
     <>
@@ -37,7 +47,7 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
         <LongText text={escapeHidden(JSON.stringify(values, null, 2))} />
       ) : (
         <dl className="arguments">
-          {entries.map(([name, value]) => (
+          {shown.map(([name, value]) => (
             <div key={name}>
               <dt>{escapeHidden(name)}</dt>
               <dd dir="auto" className={isNested(value) ? "nested" : undefined}>
@@ -45,6 +55,7 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
               </dd>
             </div>
           ))}
+          {shown.length < entries.length && <div className="left-out">{requestWords.argumentsLeftOut(entries.length - shown.length)}</div>}
         </dl>
       )}
       {onExpand && !isExpanded && isLong(values) && (
@@ -71,12 +82,14 @@ export function ArgumentsList({ values, isExpanded = false, onExpand }: Props) {
 /** A value that the user is about to approve: whole, or its two ends and how much lies between them. */
 function Reviewed({ text, isExpanded }: { text: string; isExpanded: boolean }) {
   const requestWords = useRequestWords();
-  if (isExpanded || text.length <= MOST_AT_ONCE) return escapeHidden(text);
+  if (isExpanded || !isLongText(text)) return escapeHidden(text);
+  const start = text.slice(0, END_CHARACTERS).split("\n").slice(0, END_LINES).join("\n");
+  const end = text.slice(-END_CHARACTERS).split("\n").slice(-END_LINES).join("\n");
   return (
     <>
-      {escapeHidden(text.slice(0, END_CHARACTERS))}
-      <small className="left-out">{requestWords.charactersLeftOut(text.length - 2 * END_CHARACTERS)}</small>
-      {escapeHidden(text.slice(-END_CHARACTERS))}
+      {escapeHidden(start)}
+      <small className="left-out">{requestWords.charactersLeftOut(text.length - start.length - end.length)}</small>
+      {escapeHidden(end)}
     </>
   );
 }

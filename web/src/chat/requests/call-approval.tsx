@@ -93,7 +93,7 @@ export function CallApproval({ agentId, call, running, onDecide }: Props) {
             <button type="button" className="danger" aria-disabled={sending} onClick={() => void decide({ action: "deny" })}>
               {requestWords.deny}
             </button>
-            <button type="button" className="quiet" aria-disabled={sending} onClick={() => !sending && setEditing(true)}>
+            <button type="button" className="quiet" {...choice} onClick={() => !sending && !mustExpand && setEditing(true)}>
               {words.edit}
             </button>
             {agent && (

@@ -1,5 +1,6 @@
 import { useId, useRef, useState, type FormEvent, type ReactNode } from "react";
 
+import { useEscape } from "../../hooks/use-escape";
 import { argumentForm, changedFields, editedArguments, faultsOf } from "../../turn/form";
 import { escapeHidden } from "../../turn/hidden-characters";
 import { useWords } from "../../words";
@@ -20,6 +21,7 @@ interface Props {
 /** A call's arguments to change before it runs: a form if the tool's schema allows one, or else their JSON. */
 export function EditArguments({ values, schema, ...props }: Props) {
   const requestWords = useRequestWords();
+  useEscape(true, props.onCancel);
   const text = JSON.stringify(values, null, 2);
   // Only the JSON shows characters that hide others.
   const form = escapeHidden(text) === text ? argumentForm(schema, values) : null;
@@ -61,7 +63,7 @@ function EditForm({ values, form, sending, onCancel, onSave, children }: WayProp
     else if (!sending) onSave(editedArguments(values, form, typed));
   };
   return (
-    <form ref={place} className="edit-arguments fill-in" noValidate onSubmit={submit} onKeyDown={cancelOnEscape(onCancel)}>
+    <form ref={place} className="edit-arguments fill-in" noValidate onSubmit={submit}>
       {form.fields.map((field, index) => (
         <FormField
           key={field.name}
@@ -90,7 +92,6 @@ function EditJson({ initial, sending, onCancel, onSave, children }: WayProps & {
         event.preventDefault();
         if (read.values && !sending) onSave(read.values);
       }}
-      onKeyDown={cancelOnEscape(onCancel)}
     >
       <label htmlFor={id}>{requestWords.editArguments}</label>
       <textarea
@@ -125,14 +126,6 @@ function Choices({ isReady = true, sending, onCancel }: { isReady?: boolean; sen
       </button>
     </div>
   );
-}
-
-function cancelOnEscape(onCancel: () => void) {
-  return (event: { key: string; nativeEvent: KeyboardEvent; stopPropagation: () => void }) => {
-    if (event.key !== "Escape" || event.nativeEvent.isComposing) return;
-    event.stopPropagation();
-    onCancel();
-  };
 }
 
 type Read = { values: Arguments; fault: null } | { values: null; fault: string };

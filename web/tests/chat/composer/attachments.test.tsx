@@ -160,13 +160,13 @@ it("says that an upload was lost where something else responds for the server", 
 });
 
 it("does not sign out whoever has signed in since, where an upload is refused", async () => {
-  session.set({ state: "in", me: { id: "alice", role: "user" } });
+  session.set({ state: "in", me: { id: "alice", role: "user", installation: "a" } });
   setToken("alice");
   const { box } = composer();
   await paste(box, ["a.txt", "b.txt"]);
   await Upload.named("a.txt").refuse(401, "UNAUTHORIZED", "no");
   expect(session.get()).toEqual({ state: "out", refused: true });
-  const bob = { state: "in", me: { id: "bob", role: "user" } } as const;
+  const bob = { state: "in", me: { id: "bob", role: "user", installation: "a" } } as const;
   act(() => session.set(bob));
   act(() => setToken("bob"));
   await Upload.named("b.txt").refuse(401, "UNAUTHORIZED", "no");

@@ -116,6 +116,34 @@ describe("a call that needs leave", () => {
     expect(bodies).toEqual([{ action: "allow", scope: "once" }]);
   });
 
+  it.each([
+    ["many lines", { command: `ls${"\n".repeat(60)}rm -r .` }],
+    ["many arguments", { ...Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`option${at}`, at])), then: "rm -r ." }],
+    ["a nested value", { steps: [{ run: `ls ${"x".repeat(5000)}; rm -r .` }] }],
+  ])("lets nobody allow or change what is not all shown: %s", async (_, values) => {
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(called("t1", values), asked("r1", "t1")).state, decide));
+    for (const label of ["Allow once", "Allow for this conversation", "Edit"]) {
+      expect(button(drawn, label).getAttribute("aria-disabled")).toBe("true");
+      await click(button(drawn, label));
+    }
+    expect([bodies, drawn.place.querySelector(".edit-arguments")]).toEqual([[], null]);
+    expect(drawn.find(".approval").textContent).toContain("not shown");
+    await click(button(drawn, "Show everything"));
+    expect(drawn.find(".approval").textContent).not.toContain("not shown");
+    expect(drawn.place.querySelectorAll("dl.arguments > div")).toHaveLength(Object.keys(values).length);
+    expect(drawn.find("dl.arguments").textContent).toContain("rm -r .");
+    await click(button(drawn, "Allow once"));
+    expect(bodies).toEqual([{ action: "allow", scope: "once" }]);
+  });
+
+  it("can always be denied", async () => {
+    const { bodies, decide } = given();
+    const drawn = draw(reply(new Turn(called("t1", { command: "x".repeat(9000) }), asked("r1", "t1")).state, decide));
+    await click(button(drawn, "Deny"));
+    expect(bodies).toEqual([{ action: "deny" }]);
+  });
+
   it("shows characters that hide or reorder others, and values up to a few thousand characters whole", () => {
     const hiding = { "pa\u200bth": "a\u202etxt.exe", tag: "ok\u{e0041}\r", long: `${"x".repeat(3000)}tail` };
     const drawn = draw(reply(new Turn(called("t1", hiding), asked("r1", "t1")).state));

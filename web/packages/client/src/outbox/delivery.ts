@@ -1,22 +1,22 @@
 /** One attempt to bring an entry to the server, and what follows from its outcome. */
 
-import { ApiError, missingFileIn } from "../errors.ts";
+import { ApiError, missingFileIn, Unreachable } from "../errors.ts";
 import { type ConversationView } from "../schema.ts";
 import { type Entries } from "./entries.ts";
 import { laneOf, tellingRefusal, withoutCopy, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
-import { type OtherTabs, type OutboxTransport, type SentView } from "./ports.ts";
+import { type Became, type OtherTabs, type OutboxTransport, type Refusal, type SentView } from "./ports.ts";
 import { verdictOn } from "./verdict.ts";
 
 export type OutboxEvent =
   | { type: "waiting"; entry: OutboxEntry; unreachable: boolean }
   /** The conversation of a first message exists. */
   | { type: "created"; entry: OutgoingMessage; conversation: ConversationView }
-  /** The server has it; without an outcome, another tab knows more. */
+  /** The server has it; without an outcome, a tab sent it that was closed before it could say more. */
   | { type: "sent"; entry: OutboxEntry; outcome: SentView | null }
-  /** The server will never accept it. */
-  | { type: "refused"; entry: OutboxEntry; error: unknown }
-  /** Its user withdrew it. */
-  | { type: "withdrawn"; entry: OutboxEntry };
+  /** The server will never accept it. `isElsewhere`: another tab got the refusal, and has returned the text. */
+  | { type: "refused"; entry: OutboxEntry; error: unknown; isElsewhere?: true }
+  /** Its user withdrew it; `isElsewhere`: in another tab, where the text is. */
+  | { type: "withdrawn"; entry: OutboxEntry; isElsewhere?: true };
 
 /** What the lane does next: send its next entry, end, end until somebody signs in, or wait before it tries again. */
 export type NextStep = "more" | "done" | "signed-out" | { afterMs: number };
@@ -37,16 +37,17 @@ export class Delivery {
     const latest = await this.entries.latest(item);
     if (!latest) {
       // Another tab has sent it while this one waited, and said so unless it was closed.
-      this.sentElsewhere(item.entry.id);
+      this.goneElsewhere(item.entry.id);
       return "more";
     }
     if (signal.aborted) return "done";
     this.entries.update(latest);
     try {
+      await this.#checkServer(latest);
       const entry = await this.#prepared(latest, signal);
       if (!entry) return "more";
       const outcome = await this.transport.send(entry);
-      await this.entries.remove(entry.id);
+      await this.entries.remove(entry.id, { type: "sent", outcome, conversationId: entry.conversationId });
       this.entries.forget(entry.id);
       if (!signal.aborted) this.emit({ type: "sent", entry, outcome });
       return "more";
@@ -55,12 +56,21 @@ export class Delivery {
     }
   }
 
-  /** Another tab has sent it. */
-  sentElsewhere(id: string): void {
+  /** Another tab has sent it, got a refusal or withdrew it. */
+  goneElsewhere(id: string, became?: Became): void {
     const item = this.entries.get(id);
     if (!item) return;
+    const { entry } = item;
     this.entries.forget(id);
-    this.emit({ type: "sent", entry: item.entry, outcome: null });
+    if (became?.type === "refused") this.emit({ type: "refused", entry, error: errorOf(became.error), isElsewhere: true });
+    else if (became?.type === "withdrawn") this.emit({ type: "withdrawn", entry, isElsewhere: true });
+    else this.emit({ type: "sent", entry: placed(entry, became?.conversationId), outcome: became?.outcome ?? null });
+  }
+
+  /** Another server may have taken the place of the one that the entry is for: it gets nothing. */
+  async #checkServer({ account: { installation } }: OutboxEntry): Promise<void> {
+    if (installation === undefined || !this.transport.installation) return;
+    if ((await this.transport.installation()) !== installation) throw new Unreachable("another server responds");
   }
 
   /** The entry with what it needs on the server: its files and its conversation. Each step is stored.
@@ -102,7 +112,7 @@ export class Delivery {
       this.entries.forget(id);
       // Listeners return the text before the entry is removed, so that it is always in at least one place.
       this.emit({ type: "refused", entry: item.entry, error });
-      await this.entries.remove(id);
+      await this.entries.remove(id, { type: "refused", error: refusalOf(verdict.error) });
       return "more";
     }
     this.entries.update(item.entry, { failures });
@@ -114,4 +124,17 @@ export class Delivery {
     if (failures === 1) this.tabs.tell({ type: "waiting" });
     return verdict.kind === "again" ? { afterMs: verdict.afterMs } : "signed-out";
   }
+}
+
+/** The entry in the conversation that another tab has created for it. */
+function placed(entry: OutboxEntry, conversationId: string | null | undefined): OutboxEntry {
+  return entry.kind === "message" && conversationId ? { ...entry, conversationId } : entry;
+}
+
+function refusalOf({ status, code, message, details, param, retryAfterMs }: ApiError): Refusal {
+  return { status, code, message, details, param, retryAfterMs };
+}
+
+function errorOf({ status, code, message, details, param, retryAfterMs }: Refusal): ApiError {
+  return new ApiError(status, code, message, details, param, retryAfterMs);
 }

@@ -2,7 +2,7 @@
 
 import { Store } from "../store.ts";
 import { compareEntries, laneOf, type OutboxEntry } from "./entry.ts";
-import { type EntryStore, type OtherTabs, type StoredEntry } from "./ports.ts";
+import { type Became, type EntryStore, type OtherTabs, type StoredEntry } from "./ports.ts";
 
 /** An entry as it is shown. */
 export interface OutboxItem extends StoredEntry {
@@ -82,7 +82,7 @@ export class Entries {
     const lasts = await this.put(entry);
     if (signal.aborted) return false;
     if (!this.#byId.has(entry.id)) {
-      await this.remove(entry.id);
+      await this.remove(entry.id, { type: "withdrawn" });
       return false;
     }
     this.update(entry, { lasts });
@@ -106,10 +106,10 @@ export class Entries {
     this.#publish();
   }
 
-  /** Removes it from the store. */
-  async remove(id: string): Promise<void> {
+  /** Removes it from the store, and tells the other tabs what became of it. */
+  async remove(id: string, became: Became): Promise<void> {
     await this.store.remove(id).catch(() => {}); // if it stays, its key keeps it from happening twice
-    this.tabs.tell({ type: "gone", id });
+    this.tabs.tell({ type: "gone", id, became });
   }
 
   #publish(): void {

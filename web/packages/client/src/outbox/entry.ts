@@ -7,8 +7,11 @@ import { type KeptFile } from "../turn/files.ts";
 
 /** Whose entry it is, and on which server: it is never sent as somebody else, or elsewhere. */
 export interface Account {
+  /** Its address. */
   server: string;
   userId: string;
+  /** Which server it is: there may be another one at the address by now. Entries of older front ends have none. */
+  installation?: string;
 }
 
 export interface OutgoingFile {
@@ -81,8 +84,13 @@ export function laneOf(entry: OutboxEntry): string {
   return entry.conversationId === null ? `new.${entry.id}` : `conversation.${entry.conversationId}`;
 }
 
-export function isOf({ account }: OutboxEntry, { server, userId }: Account): boolean {
-  return account.server === server && account.userId === userId;
+export function isOf({ account }: OutboxEntry, { server, userId, installation }: Account): boolean {
+  return account.server === server && account.userId === userId && account.installation === installation;
+}
+
+/** Whether it is this user's, and nobody noted for which of the servers at this address it was written. */
+export function isOfUnknownServer(entry: OutboxEntry, account: Account): boolean {
+  return account.installation !== undefined && isOf(entry, { ...account, installation: undefined });
 }
 
 /** Sorts entries in the order in which they were written. */

@@ -5,7 +5,7 @@ import { type ClientTools } from "../client-tools.ts";
 import { pause, type Pause } from "../pause.ts";
 import { Delivery, type OutboxEvent } from "./delivery.ts";
 import { Entries } from "./entries.ts";
-import { isOf, laneOf, type Account, type NewEntry, type NewMessage, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
+import { isOf, isOfUnknownServer, laneOf, type Account, type NewEntry, type NewMessage, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
 import { NO_OTHER_TABS, type EntryStore, type OtherTabs, type OutboxTabMessage, type OutboxTransport } from "./ports.ts";
 
 /** How long another tab may take to send what it has stored, before this one helps. */
@@ -123,19 +123,51 @@ export class Outbox {
     if (!item) return;
     this.#entries.forget(id);
     this.#emit({ type: "withdrawn", entry: item.entry });
-    await this.#entries.remove(id);
+    await this.#entries.remove(id, { type: "withdrawn" });
+  }
+
+  /** What this user has not sent, also of an earlier visit and for an unknown server. */
+  async unsent(): Promise<OutboxEntry[]> {
+    const account = this.#account;
+    if (!account) return [];
+    const stored = (await this.#entries.stored().catch(() => [])).map(({ entry }) => entry);
+    const mine = stored.filter((it) => isOf(it, account) || isOfUnknownServer(it, account));
+    const here = this.items.get().map(({ entry }) => entry);
+    return [...here, ...mine.filter(({ id }) => !this.#entries.get(id))];
   }
 
   /** Deletes what this user has not sent. */
   async discard(): Promise<void> {
-    const ids = this.items.get().map(({ entry }) => entry.id);
+    const ids = (await this.unsent()).map(({ id }) => id);
     this.#entries.forgetAll();
-    await Promise.all(ids.map((id) => this.#entries.remove(id)));
+    await Promise.all(ids.map((id) => this.#entries.remove(id, { type: "withdrawn" })));
+  }
+
+  /** Entries of an older front end, which did not note for which server they were written. They stay until `adopt` or `giveBack`. */
+  async ofUnknownServer(): Promise<OutboxEntry[]> {
+    const account = this.#account;
+    return (await this.unsent()).filter((it) => account && isOfUnknownServer(it, account));
+  }
+
+  /** Sends entries of an unknown server to this one. */
+  async adopt(): Promise<void> {
+    const account = this.#account;
+    if (!account) return;
+    for (const entry of await this.ofUnknownServer()) await this.#entries.put({ ...entry, account });
+    await this.reload();
+  }
+
+  /** Withdraws entries of an unknown server. */
+  async giveBack(): Promise<void> {
+    for (const entry of await this.ofUnknownServer()) {
+      this.#emit({ type: "withdrawn", entry });
+      await this.#entries.remove(entry.id, { type: "withdrawn" });
+    }
   }
 
   /** Takes in what another tab tells. */
   async #heard(message: OutboxTabMessage): Promise<void> {
-    if (message.type === "gone") return this.#delivery.sentElsewhere(message.id);
+    if (message.type === "gone") return this.#delivery.goneElsewhere(message.id, message.became);
     if (message.type === "stored") await this.#options.pause(HELP_AFTER_MS, this.#closing.signal);
     await this.reload();
   }

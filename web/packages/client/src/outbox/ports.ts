@@ -1,5 +1,6 @@
 /** What the outbox needs from where it runs. */
 
+import { type ApiError } from "../errors.ts";
 import { type ConversationView, type QueuedView, type StartedTurnView, type SteeredView } from "../schema.ts";
 import { type KeptFile } from "../turn/files.ts";
 import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
@@ -26,6 +27,8 @@ export interface OutboxTransport {
   /** The same key never creates a second conversation. */
   create(agentId: string | null, key: string): Promise<ConversationView>;
   send(entry: OutboxEntry): Promise<SentView>;
+  /** The id of the server that responds; asked before anything of an entry is sent that was written for a certain one. */
+  installation?(): Promise<string | undefined>;
 }
 
 /** The outcome of sending: the message started a turn, is queued, or joins the running turn. */
@@ -45,5 +48,14 @@ export const NO_OTHER_TABS: OtherTabs = { alone: (_, work) => work(), tell: () =
 export type OutboxTabMessage =
   | { type: "stored" }
   | { type: "waiting" }
-  /** It is no longer an entry: the server has it, has refused it, or its user withdrew it. */
-  | { type: "gone"; id: string };
+  /** It is no longer an entry. Tabs of older front ends don't say what became of it. */
+  | { type: "gone"; id: string; became?: Became };
+
+/** What became of an entry: the server has it or has refused it, or its user withdrew it. */
+export type Became =
+  | { type: "sent"; outcome: SentView; conversationId: string | null }
+  | { type: "refused"; error: Refusal }
+  | { type: "withdrawn" };
+
+/** An `ApiError` as it is told: of an error, tabs hear only the message. */
+export type Refusal = Pick<ApiError, "status" | "code" | "message" | "details" | "param" | "retryAfterMs">;

@@ -2,7 +2,7 @@
 
 import { type ApiClient } from "../api-client.ts";
 import { defaultAgentId as serversDefaultAgentId } from "../default-agent.ts";
-import { type ConversationView, type MessageBody } from "../schema.ts";
+import { type ConversationView, type MeView, type MessageBody } from "../schema.ts";
 import { uploadFile, type KeptFile } from "../turn/files.ts";
 import { type OutboxEntry, type OutgoingFile } from "./entry.ts";
 import { type OutboxTransport, type SentView } from "./ports.ts";
@@ -13,17 +13,24 @@ const PATIENCE_MS = 40_000;
 export interface ServerTransportOptions {
   /** Uploads a file; a front end may have begun to. */
   upload?: (file: OutgoingFile) => Promise<KeptFile>;
+  /** The id of the server that responds. */
+  installation?: () => Promise<string | undefined>;
   /** The agent of a new conversation for which the user chose none; the server's default one if missing. */
   defaultAgentId?: () => Promise<string>;
 }
 
 export function serverTransport(api: ApiClient, options: ServerTransportOptions = {}): OutboxTransport {
-  const { upload = ({ source }) => uploadFile(api, source!), defaultAgentId = () => serversDefaultAgentId(api) } = options;
+  const {
+    upload = ({ source }) => uploadFile(api, source!),
+    defaultAgentId = () => serversDefaultAgentId(api),
+    installation = async () => (await api.get<Partial<MeView>>("/api/me")).installation,
+  } = options;
   /** A request that can be repeated, and is if nothing comes back in time. */
   const once = <T>(path: string, body: object, key: string): Promise<T> =>
     api.send<T>("POST", path, body, { "Idempotency-Key": key }, AbortSignal.timeout(PATIENCE_MS));
   return {
     upload,
+    installation,
     create: async (agentId, key) =>
       once<ConversationView>(`/api/agents/${agentId ?? (await defaultAgentId())}/conversations`, {}, key),
     send: (entry) => once<SentView>(pathOf(entry), bodyOf(entry), entry.id),

@@ -9,7 +9,7 @@ export type Verdict =
   /** It stays until its user has signed in. */
   | { kind: "signed-out" }
   /** It will never be accepted. */
-  | { kind: "final" };
+  | { kind: "final"; error: ApiError };
 
 const WAITS_MS = [1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 
@@ -30,5 +30,5 @@ export function verdictOn(error: unknown, attempts: number): Verdict {
   if (status === 401) return { kind: "signed-out" };
   const isForeign = code === NO_CODE && status !== TOO_LARGE;
   const passes = isForeign || PASSING.has(status) || (status >= 500 && !LASTING.has(code));
-  return passes ? { kind: "again", afterMs: Math.max(wait, retryAfterMs ?? 0) } : { kind: "final" };
+  return passes ? { kind: "again", afterMs: Math.max(wait, retryAfterMs ?? 0) } : { kind: "final", error };
 }

@@ -49,6 +49,9 @@ class Server implements OutboxTransport {
   fails: unknown[] = [];
   loses: unknown[] = [];
   onAsked = () => {};
+  /** Which server it is; whoever asks for it learns nothing else. */
+  id = "A";
+  installation = async () => this.id;
   beforeUpload: Promise<void> | null = null;
 
   #meet(call: string, effect: () => void): void {
@@ -104,7 +107,7 @@ class Tab {
   hear: (message: OutboxTabMessage) => void = () => {};
   readonly outbox: Outbox;
 
-  constructor(readonly userId = "alice", readonly address = "http://h/") {
+  constructor(readonly userId = "alice", readonly address = "http://h/", readonly installation?: string) {
     this.outbox = new Outbox({
       store: disk,
       transport: server,
@@ -118,7 +121,8 @@ class Tab {
       tabs: {
         alone: locks.alone,
         tell: (message: OutboxTabMessage) => {
-          for (const tab of tabs) if (tab !== this && !tab.isCrashed) tab.hear(message);
+          // As a browser does: of an error, only the message arrives.
+          for (const tab of tabs) if (tab !== this && !tab.isCrashed) tab.hear(JSON.parse(JSON.stringify(message)) as OutboxTabMessage);
         },
         listen: (hear) => {
           this.hear = hear;
@@ -134,7 +138,8 @@ class Tab {
   }
 
   async open(): Promise<this> {
-    await this.outbox.start({ server: this.address, userId: this.userId });
+    const { address, userId, installation } = this;
+    await this.outbox.start({ server: address, userId, ...(installation && { installation }) });
     await quiet();
     return this;
   }
@@ -336,7 +341,91 @@ describe("an entry of somebody else", () => {
   });
 });
 
+describe("another server at the same address", () => {
+  const tabAt = (installation: string) => new Tab("alice", "http://h/", installation).open();
+
+  it.each(["send", "upload", "create"])("gets nothing, also while a tab waits for its own: %s", async (first) => {
+    const files = [{ key: "a", fileName: "a", mediaType: "text/plain", size: 1, kept: null, source: new Blob(["a"]) }];
+    server.fails = [UNREACHABLE];
+    const tab = await tabAt("A");
+    await tab.write({ content: "hi", ...(first === "upload" && { files }), ...(first === "create" && { conversationId: null }) });
+    expect(server.asked).toHaveLength(1);
+    server.id = "B";
+    server.asked = [];
+    await tab.wake();
+    const other = await tabAt("B");
+    expect([server.asked, other.items]).toEqual([[], []]);
+    expect(tab.items).toMatchObject([{ state: "waiting" }]);
+    server.id = "A"; // it is back
+    await tab.wake();
+    expect(contents()).toEqual(["hi"]);
+  });
+
+  it("gets no decision, either", async () => {
+    const tab = await tabAt("A");
+    server.id = "B";
+    void tab.outbox.deliver({ kind: "answer", conversationId: "c", turnId: "t", requestId: "r", body: { action: "allow" } });
+    await quiet();
+    expect([server.asked, tab.items.length]).toEqual([[], 1]);
+  });
+
+  it("gets an entry of an older front end only if its user says so", async () => {
+    server.fails = [UNREACHABLE];
+    const before = await new Tab().open();
+    await before.write({ content: "hi" });
+    before.crash();
+    const tab = await tabAt("A");
+    expect([tab.items, contents()]).toEqual([[], []]);
+    expect(await tab.outbox.ofUnknownServer()).toMatchObject([{ content: "hi" }]);
+    expect(await tab.outbox.unsent()).toHaveLength(1); // signing out asks about it
+    await tab.outbox.adopt();
+    await quiet();
+    expect([contents(), disk.entries.size, await tab.outbox.ofUnknownServer()]).toEqual([["hi"], 0, []]);
+  });
+
+  it("leaves such an entry to its user, who can take it back", async () => {
+    server.fails = [UNREACHABLE];
+    const before = await new Tab().open();
+    await before.write({ content: "hi" });
+    before.crash();
+    const tab = await tabAt("A");
+    await tab.outbox.giveBack();
+    expect(tab.events).toMatchObject([{ type: "withdrawn", entry: { content: "hi" } }]);
+    expect([contents(), disk.entries.size]).toEqual([[], 0]);
+  });
+});
+
 describe("two tabs", () => {
+  it.each([
+    ["sent", [], { outcome: { turnId: expect.any(String) } }],
+    ["refused", [refused(402, "BUDGET_EXCEEDED")], { error: { status: 402, code: "BUDGET_EXCEEDED" }, isElsewhere: true }],
+    ["withdrawn", [UNREACHABLE], { isElsewhere: true }],
+  ] as const)("both know what became of an entry: %s", async (became, then, told) => {
+    server.fails = [UNREACHABLE, UNREACHABLE, ...then];
+    const [writer, helper] = [await new Tab().open(), await new Tab().open()];
+    let ended: unknown = null;
+    writer.outbox
+      .deliver({ kind: "message", conversationId: "c", agentId: "g", content: "hi", files: [] })
+      .then((it) => (ended = it), (error: unknown) => (ended = error));
+    await quiet();
+    const { id } = helper.items[0]!.entry;
+    await helper.wake();
+    if (became === "withdrawn") await helper.outbox.withdraw(id);
+    await quiet();
+    expect(writer.events.at(-1)).toMatchObject({ type: became, entry: { id, content: "hi" }, ...told });
+    expect(helper.events.at(-1)).not.toHaveProperty("isElsewhere"); // only one of them returns the text
+    expect([writer.items, helper.items, disk.entries.size]).toEqual([[], [], 0]);
+    expect(became === "refused" ? ended instanceof ApiError : ended).toBe(became !== "withdrawn");
+  });
+
+  it("both know in which conversation a first message is", async () => {
+    server.fails = [UNREACHABLE, UNREACHABLE];
+    const [writer, helper] = [await new Tab().open(), await new Tab().open()];
+    await writer.write({ content: "hi", conversationId: null });
+    await helper.wake();
+    expect(writer.events.at(-1)).toMatchObject({ type: "sent", entry: { conversationId: "c1" } });
+  });
+
   it("send an entry once, and both know", async () => {
     server.fails = [UNREACHABLE, UNREACHABLE];
     const [one, two] = [await new Tab().open(), await new Tab().open()];
