@@ -86,9 +86,8 @@ OF_USERS: Mapping[str, Statement] = {
 }
 # The log's chunks are found by their turns, page by page: most turns have none left.
 _TURNS = Statement(
-    """SELECT conversation_id, id FROM tk_turns
-    WHERE conversation_id IN ({ids}) AND (conversation_id, id) > (:after_conversation, :after_turn)
-    ORDER BY conversation_id, id LIMIT :limit"""
+    """SELECT id FROM tk_turns WHERE conversation_id = :conversation_id AND id > :after
+    ORDER BY id LIMIT :limit"""
 )
 _FORGET_CHUNKS = Statement(
     """DELETE FROM tk_turn_chunks WHERE (turn_id, first_seq) IN (
@@ -228,15 +227,17 @@ def _forget_some(
 
 
 def _forget_logs(ids: Sequence[ConversationId], place: _Place, left: int) -> Plan[tuple[_Place, int]]:
-    while place != _END and left > 0:
-        turns = yield _TURNS(
-            ids=to_json(ids), after_conversation=place[0], after_turn=place[1], limit=_TURNS_AT_ONCE
-        )
-        gone = yield _FORGET_CHUNKS(ids=to_json([id_ for _, id_ in turns]), limit=left)
-        if len(gone) < left:
-            place = (turns[-1][0], turns[-1][1]) if len(turns) == _TURNS_AT_ONCE else _END
-        left -= len(gone) if len(turns) < _TURNS_AT_ONCE else max(len(gone), 1)
-    return place, left
+    for id_ in sorted(it for it in ids if it >= place[0]):
+        after = place[1] if id_ == place[0] else FIRST_UUID
+        while left > 0 and after != LAST_UUID:
+            turns = yield _TURNS(conversation_id=id_, after=after, limit=_TURNS_AT_ONCE)
+            gone = yield _FORGET_CHUNKS(ids=to_json([turn_id for (turn_id,) in turns]), limit=left)
+            if len(gone) < left:
+                after = turns[-1][0] if len(turns) == _TURNS_AT_ONCE else LAST_UUID
+            left -= len(gone) if len(turns) < _TURNS_AT_ONCE else max(len(gone), 1)
+        if left <= 0:
+            return (id_, after), left
+    return _END, left
 
 
 def _forget_rows(tables: Mapping[str, Statement], of: Mapping[str, str], left: int) -> Plan[int]:
