@@ -142,6 +142,7 @@ CREATE TABLE tk_conversations (
     archived_to_seq bigint NOT NULL,
     created_at bigint NOT NULL,
     deleted_at bigint,
+    held_by text,
     id uuid NOT NULL,
     is_main boolean NOT NULL,
     is_pinned boolean NOT NULL DEFAULT false,
@@ -631,6 +632,7 @@ CREATE TABLE tk_turns (
 );
 CREATE TABLE tk_users (
     created_at bigint NOT NULL,
+    deleted_at bigint,
     id text NOT NULL,
     instructions text NOT NULL DEFAULT ''::text,
     CONSTRAINT tk_users_pkey PRIMARY KEY (id)
@@ -677,6 +679,7 @@ CREATE UNIQUE INDEX tk_conversations_by_session ON public.tk_conversations USING
 CREATE INDEX tk_conversations_by_user ON public.tk_conversations USING btree (user_id, updated_at DESC, id DESC, status) WHERE (deleted_at IS NULL);
 CREATE INDEX tk_conversations_deleted ON public.tk_conversations USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX tk_conversations_deleted_by_user ON public.tk_conversations USING btree (user_id, deleted_at DESC, id DESC, agent_id) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX tk_conversations_held ON public.tk_conversations USING btree (deleted_at) WHERE (held_by IS NOT NULL);
 CREATE UNIQUE INDEX tk_conversations_main ON public.tk_conversations USING btree (user_id, agent_id) WHERE (is_main AND (deleted_at IS NULL));
 CREATE INDEX tk_conversations_of_agent ON public.tk_conversations USING btree (agent_id);
 CREATE INDEX tk_conversations_pinned ON public.tk_conversations USING btree (user_id, updated_at DESC, id DESC, agent_id, status) WHERE (is_pinned AND (deleted_at IS NULL));
@@ -776,6 +779,7 @@ CREATE INDEX tk_turns_logged ON public.tk_turns USING btree (ended_at) WHERE (ha
 CREATE UNIQUE INDEX tk_turns_pkey ON public.tk_turns USING btree (id);
 CREATE INDEX tk_turns_running_of_user ON public.tk_turns USING btree (user_id) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
 CREATE INDEX tk_turns_waiting ON public.tk_turns USING btree (user_id) WHERE ((status = 'WAITING'::text) AND (origin = 'live'::text));
+CREATE INDEX tk_users_deleted ON public.tk_users USING btree (id) WHERE (deleted_at IS NOT NULL);
 CREATE UNIQUE INDEX tk_users_pkey ON public.tk_users USING btree (id);
 CREATE UNIQUE INDEX tk_vectors_pkey ON public.tk_vectors USING btree (chunk_id);
 CREATE UNIQUE INDEX tk_vectors_seq_key ON public.tk_vectors USING btree (seq);

@@ -16,6 +16,7 @@ CREATE UNIQUE INDEX tk_conversations_by_session ON tk_conversations (session_has
 CREATE INDEX tk_conversations_by_user ON tk_conversations (user_id, updated_at DESC, id DESC, status) WHERE deleted_at IS NULL;
 CREATE INDEX tk_conversations_deleted ON tk_conversations (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX tk_conversations_deleted_by_user ON tk_conversations (user_id, deleted_at DESC, id DESC, agent_id) WHERE deleted_at IS NOT NULL;
+CREATE INDEX tk_conversations_held ON tk_conversations (deleted_at) WHERE held_by IS NOT NULL;
 CREATE UNIQUE INDEX tk_conversations_main ON tk_conversations (user_id, agent_id) WHERE is_main AND deleted_at IS NULL;
 CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id);
 CREATE INDEX tk_conversations_pinned ON tk_conversations (user_id, updated_at DESC, id DESC, agent_id, status) WHERE is_pinned AND deleted_at IS NULL;
@@ -70,6 +71,7 @@ CREATE INDEX tk_turns_leases ON tk_turns (lease_until) WHERE status = 'RUNNING' 
 CREATE INDEX tk_turns_logged ON tk_turns (ended_at) WHERE has_log AND ended_at IS NOT NULL;
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_waiting ON tk_turns (user_id) WHERE status = 'WAITING' AND origin = 'live';
+CREATE INDEX tk_users_deleted ON tk_users (id) WHERE deleted_at IS NOT NULL;
 CREATE TABLE tk_agents (
     id uuid NOT NULL PRIMARY KEY,
     owner_id text REFERENCES tk_users (id) ON DELETE SET NULL,
@@ -199,7 +201,8 @@ CREATE TABLE tk_conversations (
     tip_id uuid,
     session_hash text,
     is_pinned boolean NOT NULL DEFAULT FALSE,
-    window_reset_seq bigint NOT NULL DEFAULT 0
+    window_reset_seq bigint NOT NULL DEFAULT 0,
+    held_by text
 );
 CREATE TABLE tk_counters (
     name text NOT NULL PRIMARY KEY,
@@ -578,7 +581,8 @@ CREATE TABLE tk_turns (
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
     created_at bigint NOT NULL,
-    instructions text NOT NULL DEFAULT ''
+    instructions text NOT NULL DEFAULT '',
+    deleted_at bigint
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,

@@ -309,7 +309,7 @@ async def test_cleanup_removes_everything_though_a_little_at_a_time(
 ):
     for module, name in (
         (turn_log, "TRIMMED_AT_ONCE"),
-        (conversations, "PURGED_AT_ONCE"),
+        (conversations, "CONVERSATIONS_AT_ONCE"),
         (receipts, "LET_GO_AT_ONCE"),
         (approvals, "CLOSED_AT_ONCE"),
         (users, "SWEPT_AT_ONCE"),

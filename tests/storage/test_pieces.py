@@ -1,4 +1,4 @@
-"""Imports, forks and purges are made of small transactions: others write in between, a crash leaves nothing."""
+"""Imports, forks and purges are small transactions: others write in between, and a crash leaves nothing."""
 
 import asyncio
 import sqlite3

@@ -50,6 +50,8 @@ REASONS: Mapping[Scan, str] = {
     Scan("inspection._SERVERS", "tk_agents"): "asked by the doctor",
     Scan("jobs._RELEASE", "tk_jobs"): FEW,
     Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,
+    Scan("purging.HOLD_LEFT", "tk_conversations"): PARTIAL,
+    Scan("purging.LET_ALL_GO", "tk_conversations"): PARTIAL,
     Scan("spending.charges._CHARGE", "tk_spending"): "stops at the first row",
     Scan("spending.ledger._FORGET_SPENDING", "tk_spending"): "one row for each budget in use",
     **{Scan(f"spending.ledger._OPEN[{it}]", "tk_reservations"): FEW for it in BudgetScope},
@@ -59,9 +61,8 @@ REASONS: Mapping[Scan, str] = {
     Scan("users._DELETE_OWNERLESS_AGENTS", "tk_agents"): PARTIAL,
     Scan("users._EMPTY_OWNERLESS_AGENTS", "tk_agents"): PARTIAL,
     Scan("users._EMPTY_SHARED_AGENTS", "tk_agents"): RARE,
-    Scan("users._FORGET_ACTOR", "tk_audit"): RARE,
-    Scan("users._FORGET_SUBJECT", "tk_audit"): RARE,
-    Scan("users._LOCK_CONVERSATIONS", "tk_conversations"): RARE,
+    Scan("users._HALF_DELETED", "tk_users"): PARTIAL,
+    Scan("users._OWN_AGENTS", "tk_agents"): RARE,
 }
 """Why these read a whole table."""
 

@@ -7,7 +7,7 @@ go some hundred at a time, its own row last. If a crash ends this, the next clea
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from time import perf_counter
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, ContentId, ConversationId, UserId
@@ -32,6 +32,8 @@ SILENT_MS = 10 * 60 * 1000
 """A writer adds pieces much more often, unless its process has ended."""
 TRIES = 5
 _TURNS_AT_ONCE = 100
+_WEIGHTS = {"tk_payload_contents": 50, "tk_entries": 5, "tk_chunks": 5}
+"""How many other rows one of these counts as."""
 _FILE_WEIGHT = 10
 _RECEIPT_WEIGHT = 5
 _Place = tuple[str, str]
@@ -39,32 +41,22 @@ _Place = tuple[str, str]
 _BEGIN, _END = (FIRST_UUID, FIRST_UUID), (LAST_UUID, LAST_UUID)
 
 
-class _Rows(NamedTuple):
-    """Rows of a table, and how many others each weighs."""
-
-    delete: Statement
-    weight: int = 1
-
-
-def _some(table: str, key: str, of: str = "conversation_id IN ({ids})", *, weight: int = 1) -> _Rows:
-    return _Rows(
-        Statement(
-            f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {of} LIMIT :limit)"
-        ),
-        weight,
+def _some(table: str, key: str, of: str = "conversation_id IN ({ids})") -> Statement:
+    return Statement(
+        f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {of} LIMIT :limit)"
     )
 
 
 # What refers to a row goes before it, so that a cascade finds nothing. Logs, receipts and files go first.
-OF_CONVERSATIONS: Mapping[str, _Rows] = {
+OF_CONVERSATIONS: Mapping[str, Statement] = {
     "tk_shares": _some("tk_shares", "id"),
     "tk_queued": _some("tk_queued", "message_id"),
     "tk_approvals": _some("tk_approvals", "id"),
     "tk_executions": _some("tk_executions", "conversation_id, run_id, event_id"),
     "tk_compactions": _some("tk_compactions", "id"),
-    "tk_payload_contents": _some("tk_payload_contents", "conversation_id, sha256", weight=50),
+    "tk_payload_contents": _some("tk_payload_contents", "conversation_id, sha256"),
     "tk_payloads": _some("tk_payloads", "id"),
-    "tk_entries": _some("tk_entries", "id", weight=5),
+    "tk_entries": _some("tk_entries", "id"),
     "tk_feedback": _some("tk_feedback", "message_id"),
     "tk_outside_messages": _some("tk_outside_messages", "conversation_id, outside_id"),
     "tk_outside_conversations": _some("tk_outside_conversations", "user_id, outside_id"),
@@ -78,15 +70,15 @@ OF_CONVERSATIONS: Mapping[str, _Rows] = {
 _OF_AGENT = "agent_id IN ({ids})"
 _OF_DOCUMENT = f"document_id IN (SELECT id FROM tk_documents WHERE {_OF_AGENT})"
 _OF_COLLECTION = "collection IN (SELECT number FROM tk_collections WHERE {})"
-OF_AGENTS: Mapping[str, _Rows] = {
-    "tk_chunks": _some("tk_chunks", "id", _OF_DOCUMENT, weight=5),
+OF_AGENTS: Mapping[str, Statement] = {
+    "tk_chunks": _some("tk_chunks", "id", _OF_DOCUMENT),
     "tk_documents": _some("tk_documents", "id", _OF_AGENT),
     "tk_terms": _some("tk_terms", "collection, term", _OF_COLLECTION.format(_OF_AGENT)),
     "tk_memories": _some("tk_memories", "id", _OF_AGENT),
     "tk_briefings": _some("tk_briefings", "user_id, id", _OF_AGENT),
 }
 _OF_USER = "user_id = :user_id"
-OF_USERS: Mapping[str, _Rows] = {
+OF_USERS: Mapping[str, Statement] = {
     "tk_terms": _some("tk_terms", "collection, term", _OF_COLLECTION.format(_OF_USER)),
     "tk_memories": _some("tk_memories", "id", _OF_USER),
     "tk_briefings": _some("tk_briefings", "user_id, id", _OF_USER),
@@ -94,9 +86,8 @@ OF_USERS: Mapping[str, _Rows] = {
 }
 # The log's chunks are found by their turns, page by page: most turns have none left.
 _TURNS = Statement(
-    """SELECT conversation_id, id FROM tk_turns
-    WHERE conversation_id IN ({ids}) AND (conversation_id, id) > (:after_conversation, :after_turn)
-    ORDER BY conversation_id, id LIMIT :limit"""
+    """SELECT id FROM tk_turns WHERE conversation_id = :conversation_id AND id > :after
+    ORDER BY id LIMIT :limit"""
 )
 _FORGET_CHUNKS = Statement(
     """DELETE FROM tk_turn_chunks WHERE (turn_id, first_seq) IN (
@@ -236,22 +227,25 @@ def _forget_some(
 
 
 def _forget_logs(ids: Sequence[ConversationId], place: _Place, left: int) -> Plan[tuple[_Place, int]]:
-    while place != _END and left > 0:
-        turns = yield _TURNS(
-            ids=to_json(ids), after_conversation=place[0], after_turn=place[1], limit=_TURNS_AT_ONCE
-        )
-        gone = yield _FORGET_CHUNKS(ids=to_json([id_ for _, id_ in turns]), limit=left)
-        if len(gone) < left:
-            place = (turns[-1][0], turns[-1][1]) if len(turns) == _TURNS_AT_ONCE else _END
-        left -= len(gone) if len(turns) < _TURNS_AT_ONCE else max(len(gone), 1)
-    return place, left
+    for id_ in sorted(it for it in ids if it >= place[0]):
+        after = place[1] if id_ == place[0] else FIRST_UUID
+        while left > 0 and after != LAST_UUID:
+            turns = yield _TURNS(conversation_id=id_, after=after, limit=_TURNS_AT_ONCE)
+            gone = yield _FORGET_CHUNKS(ids=to_json([turn_id for (turn_id,) in turns]), limit=left)
+            if len(gone) < left:
+                after = turns[-1][0] if len(turns) == _TURNS_AT_ONCE else LAST_UUID
+            left -= len(gone) if len(turns) < _TURNS_AT_ONCE else max(len(gone), 1)
+        if left <= 0:
+            return (id_, after), left
+    return _END, left
 
 
-def _forget_rows(tables: Mapping[str, _Rows], of: Mapping[str, str], left: int) -> Plan[int]:
+def _forget_rows(tables: Mapping[str, Statement], of: Mapping[str, str], left: int) -> Plan[int]:
     """Deletes rows of one table after the other; returns how many more could have been deleted."""
-    for rows in tables.values():
-        gone = yield rows.delete(**of, limit=-(-left // rows.weight))
-        left -= len(gone) * rows.weight
+    for table, delete in tables.items():
+        weight = _WEIGHTS.get(table, 1)
+        gone = yield delete(**of, limit=-(-left // weight))
+        left -= len(gone) * weight
         if left <= 0:
             break
     return left

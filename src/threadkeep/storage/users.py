@@ -10,7 +10,7 @@ from threadkeep.domain.guide import GUIDE_ID
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId, UserId
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.former_users import former_name
 from threadkeep.storage.purging import (
@@ -89,10 +89,10 @@ _NOTE_DELETED = Statement(
     """INSERT INTO tk_deleted_users (name, deleted_at) VALUES (:name, :now)
     ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
 )
-# A deletion that goes on refuses whoever signs in meanwhile, too.
+# A deletion that goes on is later than any token: whoever signs in meanwhile is refused, too.
 _DELETED_AT = Statement(
-    """SELECT deleted_at FROM tk_deleted_users WHERE name = :name
-    UNION ALL SELECT {now} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""
+    f"""SELECT deleted_at FROM tk_deleted_users WHERE name = :name
+    UNION ALL SELECT {LAST_SEQ} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""
 )
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
