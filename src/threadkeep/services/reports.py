@@ -1,16 +1,21 @@
 """Reports: results of tools in one or all conversations, and a conversation as one document."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
-from threadkeep.domain.ids import PayloadId, is_uuid
+from threadkeep.domain.ids import PayloadId, UserId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
@@ -18,6 +23,45 @@ from threadkeep.services.conversations import Conversations
 from threadkeep.services.payloads import fitting, shown_messages, shown_records
 
 MESSAGES_AT_ONCE = 50
+WRITTEN_AT_ONCE = 2
+"""How many reports are written at a time on a node."""
+SLICE_S = 0.1
+SLICE_PIECES = 1_000
+
+T = TypeVar("T")
+
+
+class ReportWriters:
+    """The threads that write reports; nothing else waits for these.
+
+    Users take turns for them, a slice of a report at a time. So a report whose reader has left costs no more
+    than the slice it is at.
+    """
+
+    def __init__(self) -> None:
+        self._slots = FairSlots(WRITTEN_AT_ONCE)
+        self._threads = ThreadPoolExecutor(WRITTEN_AT_ONCE, thread_name_prefix="report")
+
+    async def slices(self, user_id: UserId, pieces: Iterator[T]) -> AsyncIterator[list[T]]:
+        """What the iterator gives, made in a thread, some of it at a time."""
+        loop = asyncio.get_running_loop()
+        is_left = True
+        while is_left:
+            async with self._slots.slot(user_id):
+                some, is_left = await loop.run_in_executor(self._threads, _slice, pieces)
+            if some:
+                yield some
+
+
+def _slice(pieces: Iterator[T]) -> tuple[list[T], bool]:
+    """The next pieces, and whether there may be more."""
+    some: list[T] = []
+    until = time.thread_time() + SLICE_S
+    for piece in pieces:
+        some.append(piece)
+        if len(some) >= SLICE_PIECES or time.thread_time() >= until:
+            return some, True
+    return some, False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +94,12 @@ class Report:
     exchanges: AsyncIterator[Exchange]
     tool_name: str | None
     made_at: int
+    user_id: UserId
+    writers: ReportWriters
+
+    def written(self, pieces: Iterator[T]) -> AsyncIterator[list[T]]:
+        """Writes a part of it: a conversation may have a lot in one reply, and nobody waits for it."""
+        return self.writers.slices(self.user_id, pieces)
 
 
 class Reports:
@@ -59,6 +109,7 @@ class Reports:
         self._store = store
         self._conversations = conversations
         self._clock = clock
+        self._writers = ReportWriters()
 
     async def tool_results(
         self,
@@ -107,7 +158,15 @@ class Reports:
         conversation = await self._conversations.get(user, conversation_id)
         agent = await self._store.agents.get(conversation.agent_id)
         exchanges = self._exchanges(self._messages(user, conversation, which), tool_name)
-        return Report(conversation, agent.name if agent else "", exchanges, tool_name, self._clock())
+        return Report(
+            conversation,
+            agent.name if agent else "",
+            exchanges,
+            tool_name,
+            self._clock(),
+            user.id,
+            self._writers,
+        )
 
     async def _exchanges(
         self, messages: AsyncIterator[Message], tool_name: str | None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from threadkeep.http.reports.markdown_html import MOST_CHARACTERS, markdown_html
+from threadkeep.http.reports.markdown_html import MOST_CHARACTERS, Typesetter, markdown_html
 
 ALLOWED = "p|h[3-6]|strong|em|s|a|ul|ol|li|blockquote|pre|code|table|thead|tbody|tr|th|td|hr|br|sup"
 TAG = re.compile(rf"</?(?:{ALLOWED})(?: (?:href|class|rel|style|start)=\"[^\"<>]*\")*(?: /)?>")
@@ -42,8 +42,19 @@ def test_links_lead_to_other_sites_or_nowhere(address: str):
 
 
 def test_very_long_text_is_shown_as_it_is():
-    html = markdown_html("<" * (MOST_CHARACTERS + 1))
+    typesetter = Typesetter()
+    html = typesetter.html("<" * (MOST_CHARACTERS + 1))
     assert html.startswith('<pre class="plain">&lt;') and "<" not in html[20:-6]
+    assert not typesetter.is_used_up
+
+
+def test_texts_after_many_others_are_shown_as_they_are(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("threadkeep.http.reports.markdown_html.MOST_CHARACTERS_OF_ALL", 10)
+    typesetter = Typesetter()
+    assert typesetter.html("*first*") == "<p><em>first</em></p>\n"
+    assert typesetter.html("*second*") == '<pre class="plain">*second*</pre>'
+    assert typesetter.html("*3*") == "<p><em>3</em></p>\n"
+    assert typesetter.is_used_up
 
 
 PIECES = [

@@ -1,6 +1,5 @@
 """A report as one HTML file, to read and to print: no script, nothing fetched, charts drawn."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
 from typing import assert_never, cast
@@ -22,7 +21,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.http.reports.chart_svg import draw
 from threadkeep.http.reports.images import ReportImages
-from threadkeep.http.reports.markdown_html import markdown_html
+from threadkeep.http.reports.markdown_html import Typesetter
 from threadkeep.http.reports.text import (
     MOST_BYTES_LAID_OUT,
     ShownPart,
@@ -125,29 +124,39 @@ async def html_report(report: Report, images: ReportImages, reader: Reader) -> A
             f'<p class="about">{" · ".join(about)}</p>',
         ]
     )
+    typesetter = Typesetter()
     async for exchange in report.exchanges:
         shown = await images.of(exchange)
-        # In a thread: tools' results may be large, and would block others here.
-        yield await asyncio.to_thread(_section, report.agent_name, exchange, shown, reader)
+        section = _section(report.agent_name, exchange, shown, reader, typesetter)
+        async for pieces in report.written(section):
+            yield "".join(pieces)
+    if typesetter.is_used_up:
+        yield f'<p class="notice">{words.not_typeset}</p>'
     yield "</main></body></html>"
 
 
-def _section(agent_name: str, exchange: Exchange, images: Mapping[PayloadId, str], reader: Reader) -> str:
+def _section(
+    agent_name: str,
+    exchange: Exchange,
+    images: Mapping[PayloadId, str],
+    reader: Reader,
+    typesetter: Typesetter,
+) -> Iterator[str]:
     words = reader.words
     branch = "" if exchange.on_path else words.other_branch
-    parts = ["<section>"]
+    yield "<section>"
     if (asked := exchange.asked) is not None:
         is_card = asked.role is MessageRole.SYSTEM
-        parts.append(_who(words.briefing if is_card else words.you, asked.created_at, branch, reader))
+        yield _who(words.briefing if is_card else words.you, asked.created_at, branch, reader)
         if text := words_of(asked):
-            parts.append(f'<div class="asked">{escape(text)}</div>')
-        parts += [_file(file, images.get(file.file_id)) for file in file_parts(asked)]
+            yield f'<div class="asked">{escape(text)}</div>'
+        yield from (_file(file, images.get(file.file_id)) for file in file_parts(asked))
     if (reply := exchange.reply) is not None:
-        parts.append(_who(agent_name or words.agent, reply.completed_at or reply.created_at, branch, reader))
-        shown = [file for file in file_parts(reply) if file.file_id in images]
-        parts += [_file(file, images[file.file_id]) for file in shown]
-        parts += _reply(reply, exchange.files, words)
-    return "".join([*parts, "</section>"])
+        yield _who(agent_name or words.agent, reply.completed_at or reply.created_at, branch, reader)
+        shown = (file for file in file_parts(reply) if file.file_id in images)
+        yield from (_file(file, images[file.file_id]) for file in shown)
+        yield from _reply(reply, exchange.files, words, typesetter)
+    yield "</section>"
 
 
 def _who(name: str, at: int, branch: str, reader: Reader) -> str:
@@ -165,9 +174,11 @@ def _file(file: FilePart, image: str | None) -> str:
     return f'<figure><img src="{image}" alt="{alt}"><figcaption>{line}</figcaption></figure>'
 
 
-def _reply(message: Message, files: Mapping[PayloadId, Payload], words: Words) -> Iterator[str]:
+def _reply(
+    message: Message, files: Mapping[PayloadId, Payload], words: Words, typesetter: Typesetter
+) -> Iterator[str]:
     for part in shown_parts(message):
-        yield from _part(part, words)
+        yield from _part(part, words, typesetter)
     if message.error is not None:
         yield f'<p class="failed">{escape(message.status)}: {escape(message.error.message)}</p>'
     if message.citations:
@@ -188,10 +199,10 @@ def _reply(message: Message, files: Mapping[PayloadId, Payload], words: Words) -
         yield "</ul></div>"
 
 
-def _part(part: ShownPart, words: Words) -> Iterator[str]:
+def _part(part: ShownPart, words: Words, typesetter: Typesetter) -> Iterator[str]:
     match part:
         case TextPart():
-            yield markdown_html(part.text)
+            yield typesetter.html(part.text)
         case ThoughtPart():
             yield f"<details><summary>{escape(_thought_line(part, words))}</summary>"
             yield f'<div class="thought">{escape(part.text)}</div></details>'
@@ -199,7 +210,7 @@ def _part(part: ShownPart, words: Words) -> Iterator[str]:
             yield from _call(call, words)
         case QuestionPart():
             answer = words.no_answer if part.decision is None else answer_text(part)
-            yield f'<div class="question">{markdown_html(part.message)}<p>→ {escape(answer)}</p></div>'
+            yield f'<div class="question">{typesetter.html(part.message)}<p>→ {escape(answer)}</p></div>'
         case UserTextPart():
             yield f'<div class="asked">{escape(part.text)}</div>'
         case NoticePart():

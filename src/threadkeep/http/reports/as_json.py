@@ -1,13 +1,13 @@
 """A report and an export as JSON, written while they are read: the views, an entry at a time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.message import Message
 from threadkeep.http.reports.views import ExchangeView, ExportView, FileView, ReportView
-from threadkeep.services.reports import Report
+from threadkeep.services.reports import Exchange, Report
 from threadkeep.wire.messages import MessageView, message_view
 from threadkeep.wire.view import rfc3339
 from threadkeep.wire.views import conversation_view
@@ -31,8 +31,8 @@ async def json_report(report: Report) -> AsyncIterator[bytes]:
     yield before + b'"exchanges":['
     comma = b""
     async for it in report.exchanges:
-        asked, reply = (_message(report.conversation, message) for message in (it.asked, it.reply))
-        yield comma + _encode(ExchangeView(asked=asked, answered=reply))
+        async for pieces in report.written(_exchange(report.conversation, it)):
+            yield comma + b"".join(pieces)
         comma = b","
         files += (
             FileView(
@@ -57,11 +57,17 @@ async def json_export(report: Report) -> AsyncIterator[bytes]:
     yield before + b'"messages":['
     comma = b""
     async for it in report.exchanges:
-        for message in (it.asked, it.reply):
-            if message is not None:
-                yield comma + _encode(_message(report.conversation, message))
-                comma = b","
+        messages = [message for message in (it.asked, it.reply) if message is not None]
+        views = (_encode(_message(report.conversation, message)) for message in messages)
+        async for pieces in report.written(views):
+            yield comma + b",".join(pieces)
+            comma = b","
     yield b"]" + after
+
+
+def _exchange(conversation: Conversation, exchange: Exchange) -> Iterator[bytes]:
+    asked, reply = (_message(conversation, message) for message in (exchange.asked, exchange.reply))
+    yield _encode(ExchangeView(asked=asked, answered=reply))
 
 
 def _message(conversation: Conversation, message: Message | None) -> MessageView | None:

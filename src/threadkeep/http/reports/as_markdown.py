@@ -1,6 +1,5 @@
 """A report as Markdown."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html import escape
@@ -57,22 +56,21 @@ async def markdown_report(report: Report) -> AsyncIterator[str]:
     number = 0
     async for exchange in report.exchanges:
         number += 1
-        # In a thread: tools' results may be large, and would block others here.
-        yield await asyncio.to_thread(_section, number, exchange)
+        async for lines in report.written(_section(number, exchange)):
+            yield _text(lines)
 
 
-def _section(number: int, exchange: Exchange) -> str:
-    lines = ["", f"## {section_title(number, exchange)}", ""]
+def _section(number: int, exchange: Exchange) -> Iterator[str]:
+    yield from ("", f"## {section_title(number, exchange)}", "")
     if exchange.asked is not None:
-        lines += [f"> {line}" for line in words_of(exchange.asked).splitlines() or [""]]
-        lines += [f">\n> {_line(file_text(file))}" for file in file_parts(exchange.asked)]
+        yield from (f"> {line}" for line in words_of(exchange.asked).splitlines() or [""])
+        yield from (f">\n> {_line(file_text(file))}" for file in file_parts(exchange.asked))
     if exchange.reply is not None:
-        lines += _reply(exchange.reply, exchange.files)
-    return _text(lines)
+        yield from _reply(exchange.reply, exchange.files)
 
 
 def _text(lines: list[str]) -> str:
-    return "\n".join(lines).replace("\x00", "\ufffd") + "\n"
+    return "".join(f"{line}\n" for line in lines).replace("\x00", "\ufffd")
 
 
 def _reply(message: Message, files: Mapping[PayloadId, Payload]) -> Iterator[str]:

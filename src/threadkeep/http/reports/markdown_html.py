@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-MOST_CHARACTERS = 200_000
+MOST_CHARACTERS = 100_000
 """A longer text is shown as it is."""
+MOST_CHARACTERS_OF_ALL = 2_000_000
+"""Of one report; further texts are shown as they are."""
 HIGHEST_HEADING = 3
 """The report itself has the headings above."""
 
@@ -29,13 +31,34 @@ _FORMULA = re.compile(
 _OPENED = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
 
+class Typesetter:
+    """Typesets the texts of one report, as far as its share of work goes."""
+
+    def __init__(self) -> None:
+        self._left = MOST_CHARACTERS_OF_ALL
+        self.is_used_up = False
+        """Whether a text is shown as it is because others were before it."""
+
+    def html(self, text: str) -> str:
+        """A model's text."""
+        if len(text) > MOST_CHARACTERS:
+            return _plain(text)
+        if len(text) > self._left:
+            self.is_used_up = True
+            return _plain(text)
+        self._left -= len(text)
+        return markdown_html(text)
+
+
+def _plain(text: str) -> str:
+    return f'<pre class="plain">{escape(text)}</pre>'
+
+
 def markdown_html(text: str) -> str:
     """A model's text for a report."""
-    if len(text) > MOST_CHARACTERS:
-        return f'<pre class="plain">{escape(text)}</pre>'
     parser = _parser()
     text, notes = _footnotes(text)
-    env: dict[str, Any] = {"notes": list(notes)}
+    env: dict[str, Any] = {"notes": {name: number for number, name in enumerate(notes, 1)}}
     tokens = parser.parse(text, env)
     for index, token in enumerate(tokens):
         if token.type == "inline" and index > 1 and tokens[index - 2].type == "list_item_open":
@@ -75,13 +98,13 @@ def _mark_task(item: "Token", inline: "Token") -> None:
 
 
 def _reference(state: "StateInline", silent: bool) -> bool:
-    names: list[str] = state.env.get("notes", [])
+    numbers: dict[str, int] = state.env.get("notes", {})
     found = _REFERENCE.match(state.src, state.pos)
-    if not found or found[1] not in names:
+    if not found or found[1] not in numbers:
         return False
     if not silent:
         token = state.push("footnote_reference", "", 0)
-        token.content = str(names.index(found[1]) + 1)
+        token.content = str(numbers[found[1]])
     state.pos = found.end()
     return True
 

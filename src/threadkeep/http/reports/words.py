@@ -31,6 +31,7 @@ class Words:
     thought: str = "Thought"
     no_answer: str = "no answer"
     between: str = ": "
+    not_typeset: str = "This report is long: its last texts are shown as they were written."
     statuses: Mapping[str, str] = field(
         default_factory=lambda: {
             ToolCallStatus.RUNNING: "running",
@@ -58,6 +59,7 @@ CHINESE = Words(
     thought="思考",
     no_answer="未回应",
     between="：",
+    not_typeset="本报告较长，最后的文本按原样显示。",
     statuses={
         ToolCallStatus.RUNNING: "运行中",
         ToolCallStatus.ERROR: "失败",
