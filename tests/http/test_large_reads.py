@@ -1,11 +1,12 @@
-"""Reads of large conversations: each response has some megabytes at most, its cursor loses nothing, and the
-event loop stays free while it is made.
+"""Large conversations and large requests: each response has some megabytes at most, its cursor loses nothing,
+and the event loop stays free meanwhile.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
@@ -147,7 +148,6 @@ async def test_histories_of_other_clients_have_the_newest_that_fit(
         "/api/shares/{token}",
         "/api/ai-sdk/chat/{id}",
         "/v1/conversations/{id}/items",
-        "/s/{token}",
     ],
 )
 async def test_loop_stays_free_while_a_large_conversation_is_read(
@@ -159,3 +159,69 @@ async def test_loop_stays_free_while_a_large_conversation_is_read(
     assert response.status_code == 200, response.text[:500]
     assert len(response.content) < 13_000_000
     assert busy.longest_s < 0.05, busy.what
+
+
+def _items(count: int, text: str) -> list[Json]:
+    return [{"role": "user", "content": text} for _ in range(count)]
+
+
+def _function(number: int, parameters: Json) -> Json:
+    return {"type": "function", "name": f"t{number}", "parameters": parameters}
+
+
+_ZEROS: dict[str, Any] = {"type": "object", "": [0] * 15_500, "x": [{"$ref": "#//0"}] * 1_900}
+_PARTS = [{"type": "input_text", "text": "x"}] * 29_000
+_FILE = {
+    "type": "input_file",
+    "filename": "a.txt",
+    "file_data": "data:text/plain;base64," + "QUJD" * 2_000_000,
+}
+_HISTORY = [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}] * 30_000
+WRITES: dict[str, tuple[str, Json]] = {
+    "references in tools": (
+        "/v1/responses",
+        {"input": "hi", "store": False, "tools": [_function(n, _ZEROS) for n in range(3)]},
+    ),
+    "parts of an item": (
+        "/v1/conversations/{id}/items",
+        {"items": [_items(1, "x")[0] | {"content": _PARTS}]},
+    ),
+    "long items": ("/v1/conversations/{id}/items", {"items": _items(20, "x" * 300_000)}),
+    "file in a request": ("/v1/responses", {"input": [{"role": "user", "content": [_FILE]}]}),
+    "replies that are claimed": ("/v1/responses", {"conversation": "{id}", "input": _HISTORY}),
+    "history of a completion": ("/v1/chat/completions", {"messages": _HISTORY[:19_999]}),
+    "history of the AI SDK": (
+        "/api/ai-sdk/chat",
+        {"id": "a", "messages": [{"id": f"{n}", "role": "user", "parts": []} for n in range(40_000)]},
+    ),
+    "parts of the AI SDK": (
+        "/api/ai-sdk/chat",
+        {
+            "id": "a",
+            "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": ""}] * 90_000}],
+        },
+    ),
+    "history of AG-UI": (
+        "/api/ag-ui/agent/default/run",
+        {"threadId": "t", "runId": "r", "messages": [{"id": f"{n}", **it} for n, it in enumerate(_HISTORY)]},
+    ),
+}
+
+
+async def in_pieces(body: Json, conversation: Json) -> AsyncGenerator[bytes]:
+    """A body as a connection brings it."""
+    text = msgspec.json.encode(body).replace(b"{id}", conversation["id"].encode())
+    for start in range(0, len(text), 64 * 1024):
+        yield text[start : start + 64 * 1024]
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(("path", "body"), WRITES.values(), ids=WRITES)
+async def test_loop_stays_free_while_a_large_request_is_read(
+    api: Api, alice: httpx.AsyncClient, path: str, body: Json
+):
+    conversation = await filled(api, alice, 1_000)
+    with watching_the_loop() as busy:
+        response = await alice.post(path.format(**conversation), content=in_pieces(body, conversation))
+    assert response.status_code != 500, response.text[:500]
+    assert busy.longest_s < 0.05, (busy.what, response.text[:200])
