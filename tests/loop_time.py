@@ -1,9 +1,10 @@
 """How long the event loop is busy in one go, by the CPU time of its thread: other processes don't matter."""
 
+import asyncio
 import time
 from asyncio import events
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -17,8 +18,8 @@ class Busy:
     what: str = ""
 
 
-@contextmanager
-def watching_the_loop() -> Generator[Busy]:
+@asynccontextmanager
+async def watching_the_loop() -> AsyncGenerator[Busy]:
     """Notes the longest slice of the loop's CPU time during the block."""
     busy = Busy()
     run: Any = events.Handle._run  # pyright: ignore[reportPrivateUsage]
@@ -31,4 +32,5 @@ def watching_the_loop() -> Generator[Busy]:
             busy.longest_s, busy.what = took, repr(handle)[:300]
 
     with mock.patch.object(events.Handle, "_run", timed):
+        await asyncio.sleep(0)  # the current slice began before
         yield busy
