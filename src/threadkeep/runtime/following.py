@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from threadkeep.domain.errors import EventsExpired, TurnNotFound
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
+from threadkeep.log.format import has_references
 from threadkeep.log.live import LiveLog
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
@@ -19,6 +21,8 @@ from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns
 
 NO_LONGER_STORED = "This turn's events are no longer stored. Read its message instead."
+REFERRING_AT_ONCE = 4
+"""How many chunks with large values a reader gets at once."""
 ALL_SEEN = sys.maxsize
 """The position of a reader who only waits for the end."""
 
@@ -45,6 +49,8 @@ class Follower:
         self._seen = after
         self._store = store
         self._live: LiveLog
+        self._read_ahead: Sequence[LogChunk] = ()
+        """What was read already, and comes next."""
 
     async def __aenter__(self) -> Self:
         await self._presence.__aenter__()
@@ -67,7 +73,7 @@ class Follower:
         return self
 
     async def __anext__(self) -> Sequence[LogChunk]:
-        chunks = await self._unseen()
+        chunks = self._read_ahead or await self._unseen()
         if not chunks:
             if self._live.moved and not self._live.ended:
                 await self._reopen()
@@ -78,6 +84,8 @@ class Follower:
             chunks = await self._unseen()
         if not chunks:
             return ()
+        count = _portion(chunks)
+        chunks, self._read_ahead = chunks[:count], chunks[count:]
         self._seen = chunks[-1].last_seq
         return await whole_chunks(self._store.payloads, self._conversation_id, chunks)
 
@@ -110,6 +118,14 @@ class Follower:
     def wake(self) -> None:
         """Makes a waiting reader look again."""
         self._live.wake()
+
+
+def _portion(chunks: Sequence[LogChunk]) -> int:
+    """How many of the first chunks are loaded together: values may be large, and a reader slow."""
+    if len(chunks) <= REFERRING_AT_ONCE:
+        return len(chunks)
+    referring = (number for number, chunk in enumerate(chunks, 1) if has_references(chunk.events))
+    return next(islice(referring, REFERRING_AT_ONCE - 1, None), len(chunks))
 
 
 class Following:

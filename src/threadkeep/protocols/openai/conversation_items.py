@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from itertools import accumulate, takewhile
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from threadkeep.domain.conversation import Conversation
@@ -27,6 +29,7 @@ from threadkeep.protocols.openai.reading import items_of
 from threadkeep.requests.routing import Call
 
 MOST_ITEMS = 100
+MOST_PAGE_BYTES = 8 * 1024 * 1024
 LEFT_OUT = 20
 """How many items of a response a client may leave out when it adds the others again."""
 
@@ -49,6 +52,7 @@ async def list_items(call: Call, *, conversation: str, query: ItemsQuery) -> fra
     """List the items of a conversation's active path, newest first unless asked otherwise."""
     own = await found(call, conversation)
     page: list[Item] = []
+    left = MOST_PAGE_BYTES
     is_newest_first, is_after = query.order == "desc", query.after is None
     start = await _place_of(call, own, query.after) if query.after else None
     async with aclosing(_path(call, own, newest_first=is_newest_first, start=start)) as path:
@@ -57,11 +61,23 @@ async def list_items(call: Call, *, conversation: str, query: ItemsQuery) -> fra
                 if is_after:
                     page.append(item)
                 is_after = is_after or item.id == query.after
-            if len(page) > query.limit:
+            if len(page) > query.limit or left <= 0:
                 break
+            left -= await asyncio.to_thread(_size, items)
     if not is_after:
         raise _no_item("after")
-    return frames.ItemList.of(page[: query.limit], has_more=len(page) > query.limit)
+    count = min(query.limit, await asyncio.to_thread(_fitting, page))
+    return frames.ItemList.of(page[:count], has_more=len(page) > count)
+
+
+def _size(items: Sequence[Item]) -> int:
+    return sum(len(msgspec.json.encode(it)) for it in items)
+
+
+def _fitting(items: Sequence[Item]) -> int:
+    """How many of the first items a page has room for; at least one."""
+    sizes = accumulate(len(msgspec.json.encode(it)) for it in items)
+    return max(1, sum(1 for _ in takewhile(lambda size: size <= MOST_PAGE_BYTES, sizes)))
 
 
 async def get_item(call: Call, *, conversation: str, item: str) -> Item:
@@ -181,7 +197,7 @@ async def _of_message(call: Call, message: Message) -> Sequence[Item]:
         return [user_message(message)]
     if message.turn_id is not None:
         turn = await call.services.turns.get(call.user, message.turn_id)
-        return items_of(turn, await call.services.turns.read(turn))
+        return await asyncio.to_thread(items_of, turn, await call.services.turns.read(turn))
     return [_added(message)] if message.role is MessageRole.ASSISTANT else ()  # a card is no item
 
 

@@ -1,0 +1,229 @@
+"""Large conversations and large requests: each response has some megabytes at most, its cursor loses nothing,
+and the event loop stays free meanwhile.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.conftest import ONLY_SQLITE, Api
+from tests.http.calls import Json, new_conversation, stored
+from tests.loop_time import watching_the_loop
+from tests.making import keep_turn
+from threadkeep.ports import messages as ports
+from threadkeep.services import outside
+
+MOST = 20_000
+TURNS = 12
+Read = Callable[[httpx.AsyncClient, Json], Awaitable[list[Json]]]
+"""Reads a conversation page by page; returns the pages."""
+
+
+def pages_of(path: str, **query: Any) -> Read:
+    async def read(client: httpx.AsyncClient, conversation: Json) -> list[Json]:
+        pages: list[Json] = []
+        cursor: dict[str, str] = {}
+        while True:
+            response = await client.get(path.format(**conversation), params={**query, **cursor})
+            assert response.status_code == 200, response.text[:500]
+            pages.append(response.json())
+            if pages[-1]["nextCursor"] is None:
+                return pages
+            cursor = {"cursor": pages[-1]["nextCursor"]}
+
+    return read
+
+
+async def detail(client: httpx.AsyncClient, conversation: Json) -> list[Json]:
+    first = (await client.get(f"/api/conversations/{conversation['id']}")).json()
+    pages = [first["messages"][::-1]]
+    while first["nextCursor"] is not None:
+        path = f"/api/conversations/{conversation['id']}/messages"
+        first = (await client.get(path, params={"cursor": first["nextCursor"], "limit": 50})).json()
+        pages.append(first["items"])
+    return [{"items": page} for page in pages]
+
+
+async def openai_items(client: httpx.AsyncClient, conversation: Json) -> list[Json]:
+    pages: list[Json] = []
+    after: dict[str, str] = {}
+    while True:
+        path = f"/v1/conversations/{conversation['id']}/items"
+        response = await client.get(path, params={"limit": 100, "order": "asc", **after})
+        pages.append({"items": response.json()["data"]})
+        if not response.json()["has_more"]:
+            return pages
+        after = {"after": response.json()["last_id"]}
+
+
+READS: dict[str, Read] = {
+    "messages": pages_of("/api/conversations/{id}/messages", limit=200),
+    "messages, newest first": pages_of("/api/conversations/{id}/messages", limit=200, order="desc"),
+    "messages of all branches": pages_of(
+        "/api/conversations/{id}/messages", limit=200, include="overwritten"
+    ),
+    "conversation": detail,
+    "share": pages_of("/api/shares/{token}", limit=200),
+    "items": openai_items,
+}
+
+
+async def filled(api: Api, client: httpx.AsyncClient, size: int) -> Json:
+    """A conversation of long replies, and a share of it."""
+    conversation = await new_conversation(client)
+    now = await stored(api, conversation)
+    for number in range(TURNS):
+        now = await keep_turn(api.store, now, f"Question {number}", f"{number} é " + "x" * size)
+    made = await client.post(f"/api/conversations/{conversation['id']}/shares", json={})
+    return {**conversation, "token": made.json()["token"]}
+
+
+def texts_in(page: Json) -> list[str]:
+    """The texts of a page's messages or items, whatever it calls them."""
+    listed = page.get("items") or page.get("messages") or []
+    return [text for it in listed if (text := _text(it))]
+
+
+def _text(item: Json) -> str:
+    parts = item.get("parts") or item.get("content") or item["text"]
+    return parts if isinstance(parts, str) else "".join(part.get("text") or "" for part in parts)
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+async def test_pages_end_where_they_are_large_and_lose_nothing(
+    api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, read: Read
+):
+    conversation = await filled(api, alice, MOST // 3)
+    (*whole, rest) = await read(alice, conversation)
+    assert not whole
+    monkeypatch.setattr(ports, "MOST_PAGE_BYTES", MOST)
+    monkeypatch.setattr("threadkeep.services.sharing.shares.MOST_PAGE_BYTES", MOST)
+    monkeypatch.setattr("threadkeep.protocols.openai.conversation_items.MOST_PAGE_BYTES", MOST)
+    pages = await read(alice, conversation)
+    assert len(pages) >= TURNS // 4
+    assert [text for page in pages for text in texts_in(page)] == texts_in(rest)
+    assert all(sum(map(len, texts_in(page))) < 2 * MOST for page in pages)
+
+
+@ONLY_SQLITE
+async def test_histories_of_other_clients_have_the_newest_that_fit(
+    api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = await filled(api, alice, MOST // 3)
+    for module in ("threadkeep.protocols.ai_sdk.routes", "threadkeep.protocols.ag_ui.history"):
+        monkeypatch.setattr(f"{module}.MOST_HISTORY_BYTES", MOST)
+    monkeypatch.setattr(outside, "MESSAGES_AT_ONCE", 3)
+    pages = list[int]()
+    page_of = api.store.messages.page_of
+
+    async def counted(*which: Any, **limits: Any) -> Any:
+        page = await page_of(*which, **limits)
+        pages.append(len(page.messages) if page else 0)
+        return page
+
+    monkeypatch.setattr(api.store.messages, "page_of", counted)
+    shown = (await alice.get(f"/api/ai-sdk/chat/{conversation['id']}")).json()["messages"]
+    assert [it["role"] for it in shown] == ["assistant", "user", "assistant"] or len(shown) == 4
+    assert shown[-1]["parts"][-1]["text"].startswith(f"{TURNS - 1} ")
+    assert sum(pages) <= 6, "older pages are not read"
+    pages.clear()
+    body = {"threadId": conversation["id"], "runId": "r", "messages": [], "tools": [], "context": []}
+    connected = await alice.post("/api/ag-ui/agent/default/connect", json=body)
+    assert (
+        connected.status_code == 200 and f'"{TURNS - 1} ' in connected.text and '"0 é' not in connected.text
+    )
+    assert sum(pages) <= 6
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/conversations/{id}/messages?limit=200",
+        "/api/conversations/{id}",
+        "/api/conversations/{id}/context?limit=200",
+        "/api/shares/{token}",
+        "/api/ai-sdk/chat/{id}",
+        "/v1/conversations/{id}/items",
+    ],
+)
+async def test_loop_stays_free_while_a_large_conversation_is_read(
+    api: Api, alice: httpx.AsyncClient, path: str
+):
+    conversation = await filled(api, alice, 2_000_000)
+    async with watching_the_loop() as busy:
+        response = await alice.get(path.format(**conversation))
+    assert response.status_code == 200, response.text[:500]
+    assert len(response.content) < 13_000_000
+    assert busy.longest_s < 0.05, busy.what
+
+
+def _items(count: int, text: str) -> list[Json]:
+    return [{"role": "user", "content": text} for _ in range(count)]
+
+
+def _function(number: int, parameters: Json) -> Json:
+    return {"type": "function", "name": f"t{number}", "parameters": parameters}
+
+
+_ZEROS: dict[str, Any] = {"type": "object", "": [0] * 10_000, "x": [{"$ref": "#//0"}] * 1_500}
+_PARTS = [{"type": "input_text", "text": "x"}] * 29_000
+_FILE = {
+    "type": "input_file",
+    "filename": "a.txt",
+    "file_data": "data:text/plain;base64," + "QUJD" * 2_000_000,
+}
+_HISTORY = [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}] * 30_000
+WRITES: dict[str, tuple[str, Json]] = {
+    "references in tools": (
+        "/v1/responses",
+        {"input": "hi", "store": False, "tools": [_function(n, _ZEROS) for n in range(3)]},
+    ),
+    "parts of an item": (
+        "/v1/conversations/{id}/items",
+        {"items": [_items(1, "x")[0] | {"content": _PARTS}]},
+    ),
+    "long items": ("/v1/conversations/{id}/items", {"items": _items(20, "x" * 300_000)}),
+    "file in a request": ("/v1/responses", {"input": [{"role": "user", "content": [_FILE]}]}),
+    "replies that are claimed": ("/v1/responses", {"conversation": "{id}", "input": _HISTORY}),
+    "history of a completion": ("/v1/chat/completions", {"messages": _HISTORY[:19_999]}),
+    "history of the AI SDK": (
+        "/api/ai-sdk/chat",
+        {"id": "a", "messages": [{"id": f"{n}", "role": "user", "parts": []} for n in range(40_000)]},
+    ),
+    "parts of the AI SDK": (
+        "/api/ai-sdk/chat",
+        {
+            "id": "a",
+            "messages": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": ""}] * 90_000}],
+        },
+    ),
+    "history of AG-UI": (
+        "/api/ag-ui/agent/default/run",
+        {"threadId": "t", "runId": "r", "messages": [{"id": f"{n}", **it} for n, it in enumerate(_HISTORY)]},
+    ),
+}
+
+
+async def in_pieces(body: bytes) -> AsyncGenerator[bytes]:
+    """A body as a connection brings it."""
+    for start in range(0, len(body), 64 * 1024):
+        await asyncio.sleep(0)
+        yield body[start : start + 64 * 1024]
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(("path", "body"), WRITES.values(), ids=WRITES)
+async def test_loop_stays_free_while_a_large_request_is_read(
+    api: Api, alice: httpx.AsyncClient, path: str, body: Json
+):
+    conversation = await filled(api, alice, 1_000)
+    content = msgspec.json.encode(body).replace(b"{id}", conversation["id"].encode())
+    async with watching_the_loop() as busy:
+        response = await alice.post(path.format(**conversation), content=in_pieces(content))
+    assert response.status_code != 500, response.text[:500]
+    assert busy.longest_s < 0.05, (busy.what, response.text[:200])
