@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
+import psycopg
 import pytest
 
 from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation
@@ -18,7 +19,9 @@ from threadkeep.domain.turn import Turn
 from threadkeep.ports.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
+from threadkeep.storage.database.postgres import URGENT_CONNECTIONS
 from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.testing.waiting import PATIENCE_S
 
 T = TypeVar("T")
 
@@ -415,3 +418,44 @@ async def test_the_first_call_of_a_period_takes_the_statements_of_any_call(store
         statements.append(run)
     assert statements == [statements[0]] * 4
     assert not any("tk_ledger" in it or "LOCK TABLE" in it for it in statements[0])
+
+
+@pytest.mark.usefixtures("crowded")
+async def test_reservations_whose_budgets_change_meanwhile_never_wait_for_each_other(store: Store):
+    """One that is made again gives back and takes in one ordered step."""
+    payer = replace(await payer_of(store), key_id=KEY)
+    limits = [
+        BudgetLimits(user_day=10**6),
+        BudgetLimits(agent_month=10**6, user_month=10**6),
+        BudgetLimits(key_month=10**6, user_day=10**6, user_month=10**6),
+    ]
+
+    async def call(number: int) -> None:
+        made = reservation(payer, 1)
+        for at in range(4):
+            budgets = limits[(number + at) % len(limits)].budgets(payer, DAY)
+            assert await store.ledger.reserve(made, budgets) == 1
+        await store.ledger.charge(of(made, 1))
+
+    await asyncio.gather(*(call(number) for number in range(12)))
+    (user,) = BudgetLimits(user_month=100).budgets(payer, DAY)
+    assert await state(store, user) == (12, 0)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+async def test_leases_are_renewed_while_reservations_wait(store: Store, database_url: str):
+    turn, payer = await running_turn(store)
+    budget = Budget(BudgetScope.USER, ALICE, MONTH, 100)
+    await store.ledger.charge(charge(payer, 1))
+    async with await psycopg.AsyncConnection.connect(database_url) as other:
+        await other.execute("SELECT 1 FROM tk_spending FOR UPDATE")
+        waiting = [
+            asyncio.create_task(store.ledger.reserve(reservation(payer, 1), [budget]))
+            for _ in range(URGENT_CONNECTIONS + 1)
+        ]
+        node_id = (await (await other.execute("SELECT node_id FROM tk_turns")).fetchall())[0][0]
+        async with asyncio.timeout(PATIENCE_S):
+            assert await store.log.renew(node_id, [turn.id], 4000) == {turn.id: False}
+        assert not any(it.done() for it in waiting)
+        await other.rollback()
+        assert await asyncio.gather(*waiting) == [1] * len(waiting)

@@ -24,7 +24,7 @@ from threadkeep.context.call_ids import TakenIds, none_taken
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import BuiltRequest
 from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
-from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.domain.errors import StorageConflict, StorageUnavailable
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -42,12 +42,14 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.model import Model
 from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
+from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
@@ -64,6 +66,7 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    ReplyBrokeOff,
     Retrying,
     TextBlock,
     TextDelta,
@@ -74,6 +77,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
     ToolUseBlock,
+    UnshownDelta,
 )
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.schemas import NOT_CHECKED
@@ -531,6 +535,41 @@ async def test_turn_that_only_ever_used_tools_says_so():
     events = await run(gateway, InMemoryTools(adds=adds), limits=TurnLimits(2, 0))
     message = "The agent reached its limit of tool rounds without answering."
     assert events[-1] == Failed("AGENTX_ERROR", message, retryable=True)
+
+
+@pytest.mark.parametrize(
+    "unshown", [(UnshownDelta(200), UnshownDelta(202)), (ToolUse("1", "t", {"a": "b" * 393}),)]
+)
+async def test_what_nobody_saw_counts_when_the_reply_breaks_off(unshown: tuple[ModelEvent, ...]):
+    gateway = InMemoryGateway(*[[*unshown, ReplyBrokeOff("It broke off.")]] * 2)
+    events = await run(gateway)
+    assert isinstance(events[-1], Failed)
+    spent = [(it.output_tokens, it.estimated) for it in events if isinstance(it, UsageReported)]
+    assert spent == [(101, True)] * 2
+
+
+class LostTurn(FreeSpending):
+    """Pays for a turn that another node has taken over."""
+
+    is_limited = True
+    releases = 0
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """Refuses."""
+        raise StorageConflict("Another node runs it.")
+
+    async def release(self) -> None:
+        """Is not to be called."""
+        self.releases += 1
+
+
+async def test_turn_that_could_not_reserve_gives_nothing_back():
+    gateway, spending = InMemoryGateway(), LostTurn()
+    tools = TurnTools(Toolbox(None, large_values(), SchemaChecker()), NobodyAsked())
+    steps = run_turn(TURN, build, TurnModels(gateway.model), tools, UNLIMITED, Stop(), spending=spending)
+    events = [step async for step in steps]
+    assert isinstance(events[-1], Failed)
+    assert (gateway.requests, spending.releases) == ([], 0)
 
 
 @pytest.mark.parametrize("usage", [ModelUsage(10, 10**30), ModelUsage(-1, 5), ModelUsage(10**12, 5)])

@@ -1,4 +1,4 @@
-"""What nobody sees of a reply is counted by every provider's reader: it is billed, if the reply breaks off too."""
+"""What nobody sees of a reply is counted too: it is billed, even if the reply breaks off."""
 
 import json
 from typing import Any

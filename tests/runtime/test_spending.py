@@ -119,14 +119,8 @@ async def test_a_call_costs_what_its_price_is_when_it_ends(store: Store, agent: 
         ((TextDelta("Because."), ModelUsage(5, 7), ModelUsage(5, -1), ModelStopped("end_turn")), 7, False),
     ],
     ids=[
-        "broke off",
-        "in arguments",
-        "after arguments",
-        "arguments in one piece",
-        "negative",
-        "none",
-        "twice",
-        "a negative one after a good one",
+        *("broke off", "in arguments", "after arguments", "arguments in one piece"),
+        *("negative", "none", "twice", "a negative one after a good one"),
     ],
 )
 async def test_a_call_that_may_be_billed_is_charged_once_whatever_is_reported(
