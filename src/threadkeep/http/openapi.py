@@ -9,7 +9,9 @@ from threadkeep.domain.errors import (
     Forbidden,
     HeadersTooLarge,
     InvalidRequest,
+    LimitNotAllowed,
     PayloadTooLarge,
+    RateLimited,
     RequestTimeout,
     StorageUnavailable,
     ThreadkeepError,
@@ -188,4 +190,8 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
         errors.append(InvalidRequest)
     if route.method != "GET":
         errors += [PayloadTooLarge, RequestTimeout]
+    if route.added == "creation":
+        errors.append(RateLimited)
+    if route.added != "nothing":
+        errors.append(LimitNotAllowed)
     return [*errors, StorageUnavailable]
