@@ -101,8 +101,14 @@ def _what_is_spent(settings: Settings) -> Iterator[Finding]:
         "uploaded files per minute",
         "USER_UPLOADS_PER_MINUTE",
     )
+    yield _cap(
+        "writes a minute",
+        settings.user_writes_per_minute,
+        "other new things per minute",
+        "USER_WRITES_PER_MINUTE",
+    )
     yield _cap("documents", settings.user_documents, "documents per user", "USER_DOCUMENTS")
-    yield _cap("bytes", settings.user_bytes, "bytes of documents and files per user", "USER_BYTES")
+    yield _cap("bytes", settings.user_bytes, "bytes of text, documents and files per user", "USER_BYTES")
     yield _point(
         "publishing",
         "Only admins can make agents public." if settings.publish == "admin" else None,

@@ -11,7 +11,9 @@ from threadkeep.domain.errors import (
     HeadersTooLarge,
     IdempotencyMismatch,
     InvalidRequest,
+    LimitNotAllowed,
     PayloadTooLarge,
+    RateLimited,
     RequestTimeout,
     StorageUnavailable,
     ThreadkeepError,
@@ -196,4 +198,8 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
         errors += [IdempotencyMismatch, Conflict]
     if route.method != "GET":
         errors += [PayloadTooLarge, RequestTimeout]
+    if route.added == "creation":
+        errors.append(RateLimited)
+    if route.added != "nothing":
+        errors.append(LimitNotAllowed)
     return [*errors, StorageUnavailable]

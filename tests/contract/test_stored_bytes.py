@@ -1,0 +1,82 @@
+"""How much a user stores: the counts are what a sum over everything would give, whoever writes."""
+
+from dataclasses import replace
+
+from tests.contract.stored import Stored
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    keep_agent,
+    keep_begun,
+    keep_call,
+    keep_conversation,
+    keep_ended,
+    said,
+)
+from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.conversation import AddedMessage
+from threadkeep.domain.ids import CompactionId, ConversationId, new_uuid
+from threadkeep.domain.message import MessageRole, MessageStatus
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.database.migrate import migrations
+
+KEPT = Statement("SELECT text_bytes FROM tk_conversations WHERE id = :id")
+
+
+async def check_count(database: Database, conversation_id: ConversationId) -> int:
+    """What a conversation counts for, if that is what the migration counts, which looks at everything."""
+    ((kept,),) = await database.fetch(KEPT(id=conversation_id))
+    (migration,) = [it for it in migrations(database.dialect) if it.name.endswith("_limits")]
+    (recount,) = [it for it in migration.statements if it.sqlite.startswith("UPDATE tk_conversations")]
+    await database.execute(recount())
+    ((counted,),) = await database.fetch(KEPT(id=conversation_id))
+    assert kept == counted
+    return kept
+
+
+async def test_every_write_is_counted(stored: Stored):
+    store, database = stored.store, stored.database
+    agent = await keep_agent(store)
+    before = await store.stored_bytes.of_user(ALICE)
+    conversation = await keep_conversation(store, agent)
+    sizes = [await check_count(database, conversation.id)]
+
+    async def grew() -> None:
+        sizes.append(await check_count(database, conversation.id))
+        assert sizes[-1] > sizes[-2]
+
+    begun = conversation.begin_turn("Warum? 为什么？", NOW, model="scripted", title=None)
+    await keep_begun(store, begun)
+    await grew()
+    payload = Payload.of(b"abc", conversation.id, PayloadKind.VALUE, "text/plain", NOW)
+    for _ in range(2):  # a retry counts nothing
+        await store.payloads.add(payload, b"abc")
+    await grew()
+    reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("Darum: é"), NOW + 1)
+    ended = begun.conversation.end_turn(begun.turn, reply, NOW + 1)
+    await keep_ended(store, ended)
+    await grew()
+    called, _ = await keep_call(
+        store, ended.conversation, "c1", arguments={"q": "天气"}, result="Sonnig, 25 °C"
+    )
+    await grew()
+    added = [AddedMessage(MessageRole.USER, it) for it in ("Noch etwas.", "é")]
+    grown, messages = called.add(added, NOW + 2, title=None)
+    await store.messages.add(grown, messages)
+    await grew()
+    await store.conversations.update(ALICE, conversation.id, lambda it: replace(it, metadata={"k": "v" * 99}))
+    await grew()
+    compaction = Compaction(CompactionId(new_uuid()), conversation.id, 1, 2, "Summe", 2, 10, 1, NOW)
+    await store.compactions.add(compaction)
+    await grew()
+    assert await store.compactions.undo(compaction)
+    assert await check_count(database, conversation.id) == sizes[-2]
+    assert await store.stored_bytes.of_user(ALICE) == before + sizes[-2]
+    assert await store.stored_bytes.of_conversation(conversation.id) == sizes[-2]
+    assert await store.stored_bytes.of_user(BOB) == 0
+    await store.conversations.delete(ALICE, conversation.id, NOW)
+    assert await store.stored_bytes.of_user(ALICE) == before + sizes[-2]
+    await store.conversations.purge(ALICE, conversation.id)
+    assert await store.stored_bytes.of_user(ALICE) == before
