@@ -120,6 +120,7 @@ SHORT_LIVED = {
     "threadkeep.services.replies.turn_claim.TurnClaim.take": "one write; the request waits for it",
     "threadkeep.services.replies.turn_claim.TurnClaim.close": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
+    "threadkeep.jobs.queue.Jobs._handled": "the same job's handler, which it waits for",
     "threadkeep.services.exchange.import_runs.ImportRuns._start": "one import; an error ends it",
     "threadkeep.services.exchange.import_runs.ImportRuns._run": "notes of one import, which ends them",
     "threadkeep.services.exchange.import_runs.ImportRuns._room_for": "until it is one import's turn",

@@ -158,6 +158,39 @@ async def test_runner_that_wakes_up_too_late_leaves_the_job_to_its_next_holder(
     await runners.until_empty()
 
 
+async def test_job_that_takes_longer_than_a_lease_keeps_its_claim_and_ends_when_it_is_lost(
+    runners: Runners, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jobs_module, "RENEW_EVERY_S", 0.01)
+    begun, gate, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def take_long(arguments: Mapping[str, Any]) -> None:
+        begun.set()
+        try:
+            await gate.wait()
+        finally:
+            ended.set()
+
+    renewed: list[bool] = []
+    renew = runners.store.renew
+
+    async def renew_noted(job: Job, *, lease_ms: int) -> bool:
+        renewed.append(await renew(job, lease_ms=lease_ms))
+        return renewed[-1]
+
+    monkeypatch.setattr(runners.store, "renew", renew_noted)
+    await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
+    runners.start(take_long)
+    await begun.wait()
+    await until(lambda: len(renewed) >= 3)
+    assert all(renewed)
+    await runners.store.release_all()  # as if the lease had ended while the process was suspended
+    assert await runners.store.take("another", "note", lease_ms=60_000, limit=1)
+    await ended.wait()
+    assert not gate.is_set()
+    assert not renewed[-1]
+
+
 async def test_what_dead_processes_held_is_given_back_and_their_attempt_counts(runners: Runners):
     await runners.store.add(Job(new_uuid(), "note", {"it": "x"}))
     await runners.store.take("a-dead-one", "note", lease_ms=60_000, limit=4)

@@ -19,7 +19,7 @@ from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
-from threadkeep.services.compactions import COMPACTION_JOB, Compactions
+from threadkeep.services.compactions import COMPACTION_JOB, LONGEST_JOB_S, Compactions
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.services import Services
@@ -86,6 +86,7 @@ async def start_background(
             EMBED_JOB: document_jobs.embed,
         },
         adapters.loops,
+        {COMPACTION_JOB: LONGEST_JOB_S},
     )
     started.push_async_callback(jobs.close)
     return Background(

@@ -1,7 +1,8 @@
 """Summaries of long histories: by the model, or by extracts if the model is too small."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import tzinfo
 
 from threadkeep.context.completion import complete
@@ -45,12 +46,30 @@ _EXTRACT_HEADINGS = {
 _LEFT_OUT = "…"
 
 
-async def summarise(model: ConnectedModel, earlier: str | None, texts: Iterable[str]) -> str:
-    """Summarises an earlier summary and the messages after it, in as many model calls as it takes."""
+KeepSummary = Callable[[str, int], Awaitable[None]]
+"""Keeps the summary so far, and how many of the texts it covers."""
+
+
+async def summarise(
+    model: ConnectedModel,
+    earlier: str | None,
+    texts: Iterable[str],
+    *,
+    keep: KeepSummary | None = None,
+    timeout_s: float | None = None,
+) -> str:
+    """Summarises an earlier summary and the messages after it, in as many model calls as it takes.
+
+    `keep` is called after each of them; TimeoutError if one takes longer than `timeout_s`.
+    """
     most = min(MOST_SUMMARY_CHARACTERS, model.model.context_tokens // 4)
-    summary = earlier
+    summary, covered = earlier, 0
     for part in _parts(texts, min(model.model.context_tokens // 2, MOST_TOKENS_A_CALL)):
-        summary = (await _summarise_part(model, summary, part))[:most]
+        async with asyncio.timeout(timeout_s):
+            summary = (await _summarise_part(model, summary, "\n\n".join(part)))[:most]
+        covered += len(part)
+        if keep is not None:
+            await keep(summary, covered)
     return summary or ""
 
 
@@ -128,20 +147,20 @@ async def _summarise_part(model: ConnectedModel, earlier: str | None, part: str)
     return summary
 
 
-def _parts(texts: Iterable[str], most_tokens: int) -> Iterator[str]:
-    """The texts joined into parts that each fit into one call."""
+def _parts(texts: Iterable[str], most_tokens: int) -> Iterator[list[str]]:
+    """The texts in parts that each fit into one call."""
     part: list[str] = []
     room = most_tokens
     for whole in texts:
         text = _shortened(whole, most_tokens)
         tokens = estimate_tokens(text) + 1
         if part and tokens > room:
-            yield "\n\n".join(part)
+            yield part
             part, room = [], most_tokens
         part.append(text)
         room -= tokens
     if part:
-        yield "\n\n".join(part)
+        yield part
 
 
 def _shortened(text: str, most_tokens: int) -> str:

@@ -32,6 +32,22 @@ class Compaction:
             raise InvalidRequest("A compaction needs a summary.", param="summary")
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionProgress:
+    """How far a summary in several model calls has come, and since when it must not be tried again."""
+
+    conversation_id: ConversationId
+    from_seq: int
+    """The first message that it summarizes."""
+    text_count: int = 0
+    """How many texts of messages the summary covers."""
+    texts_sha256: str = ""
+    summary: str = ""
+    failures: int = 0
+    """How often a model took too long, since the last part that it summarized."""
+    not_before: int = 0
+
+
 def to_archive(messages: Sequence[Message], *, keep_last: int | None, threshold: int) -> Sequence[Message]:
     """Which of the messages, oldest first, a summary is to replace; refuses too few.
 

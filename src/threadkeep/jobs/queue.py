@@ -37,6 +37,8 @@ Handler = Callable[[Mapping[str, Any]], Awaitable[FollowUp | None]]
 
 LOOK_EVERY_S = 5.0
 LEASE_MS = 120_000
+RENEW_EVERY_S = LEASE_MS / 1000 / 4
+NO_LONGER: Mapping[str, float] = {}
 MOST_RUNNING_OF_A_KIND = 4
 """How many jobs of one kind run at the same time; slow titles don't keep documents from being read."""
 MOST_RUNNING_OF_A_USER = 2
@@ -46,12 +48,26 @@ FIRST_PAUSE_MS = 2_000
 LONGEST_PAUSE_MS = 300_000
 
 
-class Jobs:
-    """Takes jobs from the store and passes them to their handlers."""
+class _ClaimLost(Exception):
+    """The job may be another node's by now."""
 
-    def __init__(self, store: JobStore, handlers: Mapping[str, Handler], loops: Loops) -> None:
+
+class Jobs:
+    """Takes jobs from the store and passes them to their handlers.
+
+    `longest_s` says how long a job of a kind may take, if that is longer than a lease.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        handlers: Mapping[str, Handler],
+        loops: Loops,
+        longest_s: Mapping[str, float] = NO_LONGER,
+    ) -> None:
         self._store = store
         self._handlers = handlers
+        self._longest_s = longest_s
         self._holder = new_uuid()
         self._wake = asyncio.Event()
         self._running: dict[str, dict[asyncio.Task[None], str]] = {kind: {} for kind in handlers}
@@ -112,10 +128,13 @@ class Jobs:
 
     async def _do(self, job: Job) -> None:
         try:
-            async with asyncio.timeout(LEASE_MS / 1000):
-                following = await self._handlers[job.kind](job.arguments)
+            async with asyncio.timeout(self._longest_s.get(job.kind, LEASE_MS / 1000)):
+                following = await self._handled(job)
             if following is not None:
                 await self.add(following.kind, following.arguments, delay_ms=following.delay_ms)
+        except _ClaimLost:
+            _log_lost(job)
+            return
         except Exception as exc:
             if isinstance(exc, RetryLater) or job.attempts < MOST_ATTEMPTS:
                 log.warning("job %s %s failed, retrying: %s", job.kind, job.id, describe(exc))
@@ -125,6 +144,18 @@ class Jobs:
             log.exception("giving up on job %s %s", job.kind, job.id)
         if not await self._store.finish(job):
             _log_lost(job)
+
+    async def _handled(self, job: Job) -> FollowUp | None:
+        """Runs a job's handler, and keeps the claim while it takes long."""
+        doing = asyncio.ensure_future(self._handlers[job.kind](job.arguments))
+        try:
+            while not (await asyncio.wait([doing], timeout=RENEW_EVERY_S))[0]:
+                with contextlib.suppress(StorageError):  # then the next one renews it, or it is lost
+                    if not await self._store.renew(job, lease_ms=LEASE_MS):
+                        raise _ClaimLost
+            return doing.result()
+        finally:
+            await end_tasks(doing)
 
 
 def _log_lost(job: Job) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.compaction import Compaction, CompactionProgress
 from threadkeep.domain.ids import CompactionId, ConversationId
 
 
@@ -26,6 +26,14 @@ class CompactionStore(Protocol):
         self, conversation_id: ConversationId, *, before: int | None, offset: int, limit: int
     ) -> Sequence[Compaction]:
         """The compactions of a conversation, newest first; those that end before a message's number."""
+        ...
+
+    async def progress(self, conversation_id: ConversationId) -> CompactionProgress | None:
+        """How far the next compaction has come; the compaction itself ends that."""
+        ...
+
+    async def keep_progress(self, progress: CompactionProgress) -> None:
+        """Replaces it, as long as there is the conversation."""
         ...
 
     async def undo(self, compaction: Compaction) -> bool:

@@ -38,6 +38,10 @@ class JobStore(Protocol):
         """
         ...
 
+    async def renew(self, job: Job, *, lease_ms: int) -> bool:
+        """Extends a claim by a lease from now; False if it has ended, and the job may be another's."""
+        ...
+
     async def release(self, holder: str) -> None:
         """Releases jobs that a holder claimed and won't do, as if never claimed."""
         ...

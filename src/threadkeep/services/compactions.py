@@ -1,8 +1,10 @@
 """Compactions: long conversations stay affordable, and nothing is lost."""
 
 import asyncio
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any, NamedTuple
 
@@ -17,7 +19,7 @@ from threadkeep.context.compaction import (
 )
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.compaction import Compaction, to_archive
+from threadkeep.domain.compaction import Compaction, CompactionProgress, to_archive
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     AgentNotFound,
@@ -31,7 +33,7 @@ from threadkeep.domain.errors import (
     TooFewMessages,
     TurnInProgress,
 )
-from threadkeep.domain.ids import CompactionId, UserId, is_uuid, new_uuid
+from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
@@ -45,6 +47,9 @@ from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
 
 COMPACTION_JOB = "compaction"
+LONGEST_JOB_S = 60 * 60.0
+FIRST_PAUSE_MS = 10 * 60 * 1000
+LONGEST_PAUSE_MS = 24 * 60 * 60 * 1000
 TRIES = 3
 MESSAGES_A_PAGE = 1000
 DESCRIBED_AT_ONCE = 20
@@ -60,6 +65,24 @@ def is_due(agent: Agent, conversation: Conversation) -> bool:
 def compaction_job(conversation: Conversation, key_id: str | None = None) -> dict[str, str | None]:
     """The arguments of the job that compacts a conversation, which the last turn's key pays for."""
     return {"user_id": conversation.user_id, "conversation_id": conversation.id, "key_id": key_id}
+
+
+class _Hashing:
+    """The hash of the first of some texts: changes with every text, and with where one ends."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._hash = hashlib.sha256()
+        self._count = 0
+
+    def first(self, count: int) -> str:
+        """That of so many, no fewer than before."""
+        for text in self._texts[self._count : count]:
+            encoded = text.encode()
+            self._hash.update(b"%d:" % len(encoded))
+            self._hash.update(encoded)
+        self._count = count
+        return self._hash.hexdigest()
 
 
 class Compactions:
@@ -106,6 +129,10 @@ class Compactions:
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
         """Compacts a conversation between two turns, if it still needs it. A job."""
         user = await self._spending.with_key(User(UserId(arguments["user_id"])), arguments.get("key_id"))
+        conversation_id = ConversationId(arguments["conversation_id"])
+        progress = await self._store.compactions.progress(conversation_id)
+        if progress is not None and self._clock() < progress.not_before:
+            return
         # If a turn is running, its end queues this again.
         with suppress(
             TooFewMessages,
@@ -115,7 +142,18 @@ class Compactions:
             ModelNotAllowed,
             BudgetExceeded,
         ):
-            await self._compact(user, arguments["conversation_id"], keep_last=None)
+            try:
+                await self._compact(user, conversation_id, keep_last=None)
+            except GenerationTimeout:
+                await self._pause(conversation_id)
+
+    async def _pause(self, conversation_id: ConversationId) -> None:
+        """Tries a conversation again only after a while, longer each time: its model takes too long."""
+        progress = await self._store.compactions.progress(conversation_id)
+        progress = progress or CompactionProgress(conversation_id, from_seq=0)
+        pause_ms = min(FIRST_PAUSE_MS * 2 ** min(progress.failures, 10), LONGEST_PAUSE_MS)
+        paused = replace(progress, failures=progress.failures + 1, not_before=self._clock() + pause_ms)
+        await self._store.compactions.keep_progress(paused)
 
     async def page(
         self, user: User, conversation_id: str, *, before: int | None, offset: int, limit: int
@@ -156,11 +194,7 @@ class Compactions:
             texts += said.texts
             lines += said.lines
         if model.model.supports_tools:
-            try:
-                async with asyncio.timeout(settings.generation_timeout_s or None):
-                    summary = await summarise(model, earlier, texts)
-            except TimeoutError as exc:
-                raise GenerationTimeout("The model took too long to summarize.") from exc
+            summary = await self._summary(model, conversation, earlier, texts, settings.generation_timeout_s)
         else:  # the demonstration model would make things up
             summary = extract(earlier, lines, most=model.model.context_tokens // 2)
         return Compaction(
@@ -174,6 +208,35 @@ class Compactions:
             tokens_after=summary_tokens(summary) + sum(tokens[len(archived) :]),
             created_at=self._clock(),
         )
+
+    async def _summary(
+        self,
+        model: ConnectedModel,
+        conversation: Conversation,
+        earlier: str | None,
+        texts: Sequence[str],
+        timeout_s: float,
+    ) -> str:
+        """The model's summary of some texts; goes on after those that an attempt before has paid for."""
+        from_seq, hashing = conversation.archived_to_seq + 1, _Hashing(texts)
+        done, before = 0, earlier
+        kept = await self._store.compactions.progress(conversation.id)
+        if kept is not None and kept.from_seq == from_seq and kept.text_count:
+            if await asyncio.to_thread(hashing.first, kept.text_count) == kept.texts_sha256:
+                done, before = kept.text_count, kept.summary
+            else:  # another path, or fewer messages than then
+                hashing = _Hashing(texts)
+
+        async def keep(summary: str, covered: int) -> None:
+            count = done + covered
+            sha256 = await asyncio.to_thread(hashing.first, count)
+            progress = CompactionProgress(conversation.id, from_seq, count, sha256, summary)
+            await self._store.compactions.keep_progress(progress)
+
+        try:
+            return await summarise(model, before, texts[done:], keep=keep, timeout_s=timeout_s or None)
+        except TimeoutError as exc:
+            raise GenerationTimeout("The model took too long to summarize.") from exc
 
     async def _messages(self, conversation: Conversation) -> list[Message]:
         """All messages that are not archived, oldest first."""

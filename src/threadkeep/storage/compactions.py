@@ -5,7 +5,7 @@ A compaction belongs to its last message: it is in force only while that one is 
 
 from collections.abc import Sequence
 
-from threadkeep.domain.compaction import Compaction
+from threadkeep.domain.compaction import Compaction, CompactionProgress
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, ConversationId
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
@@ -65,6 +65,21 @@ PAGE = Statement(
     WHERE conversation_id = :conversation_id AND to_seq < :before ORDER BY to_seq DESC
     LIMIT :limit OFFSET :offset"""
 )
+_PROGRESS_COLUMNS = "conversation_id, from_seq, text_count, texts_sha256, summary, failures, not_before"
+_PROGRESS = Statement(
+    f"SELECT {_PROGRESS_COLUMNS} FROM tk_compaction_progress WHERE conversation_id = :conversation_id"
+)
+# Nothing for a conversation that was purged meanwhile.
+_KEEP_PROGRESS = Statement(
+    f"""INSERT INTO tk_compaction_progress ({_PROGRESS_COLUMNS})
+    SELECT id, CAST(:from_seq AS bigint), CAST(:text_count AS bigint), CAST(:texts_sha256 AS text),
+        CAST(:summary AS text), CAST(:failures AS bigint), CAST(:not_before AS bigint)
+    FROM tk_conversations WHERE id = :conversation_id
+    ON CONFLICT (conversation_id) DO UPDATE SET from_seq = excluded.from_seq,
+        text_count = excluded.text_count, texts_sha256 = excluded.texts_sha256, summary = excluded.summary,
+        failures = excluded.failures, not_before = excluded.not_before"""
+)
+_END_PROGRESS = Statement("DELETE FROM tk_compaction_progress WHERE conversation_id = :conversation_id")
 
 
 class SqlCompactions:
@@ -101,6 +116,16 @@ class SqlCompactions:
         )
         return [Compaction(*row) for row in rows]
 
+    async def progress(self, conversation_id: ConversationId) -> CompactionProgress | None:
+        """How far the next one has come."""
+        rows = await self._database.fetch(_PROGRESS(conversation_id=conversation_id))
+        return CompactionProgress(*rows[0]) if rows else None
+
+    async def keep_progress(self, progress: CompactionProgress) -> None:
+        """Replaces it."""
+        values = {name: getattr(progress, name) for name in CompactionProgress.__slots__}
+        await self._database.execute(_KEEP_PROGRESS(**values))
+
     async def undo(self, compaction: Compaction) -> bool:
         """Unarchives the messages of the newest compaction; returns whether it was the newest."""
         return await self._database.write(lambda: _undo(compaction))
@@ -123,6 +148,7 @@ def _add(compaction: Compaction) -> Plan[None]:
         raise StorageConflict("The conversation was compacted, or its path has changed, since it was read.")
     yield ADD(**{name: getattr(compaction, name) for name in Compaction.__slots__})
     yield count(compaction.conversation_id, compaction_bytes(compaction))
+    yield _END_PROGRESS(conversation_id=compaction.conversation_id)
 
 
 def _undo(compaction: Compaction) -> Plan[bool]:

@@ -52,6 +52,7 @@ _RELEASE_ALL = Statement("UPDATE tk_jobs SET lease_until = NULL, holder = NULL W
 # Only the latest claim counts: a node that stalled may wake up when another one has claimed the job, or
 # when it has claimed the job again itself.
 _CLAIMED = "id = :id AND holder = :holder AND attempts = :attempts"
+_RENEW = Statement(f"UPDATE tk_jobs SET lease_until = {{now}} + :lease_ms WHERE {_CLAIMED} RETURNING id")
 _FINISH = Statement(f"DELETE FROM tk_jobs WHERE {_CLAIMED} RETURNING id")
 _POSTPONE = Statement(
     f"""UPDATE tk_jobs SET lease_until = NULL, holder = NULL, run_at = {{now}} + :delay_ms, error = :error
@@ -87,6 +88,10 @@ class SqlJobs:
         take = _TAKE_DUE_OF_OTHERS if not_for else _TAKE_DUE
         rows = await self._database.execute(take(**values, not_for=to_json(list(not_for))))
         return [Job(id_, kind, to_object(given), attempts, holder) for id_, kind, given, attempts in rows]
+
+    async def renew(self, job: Job, *, lease_ms: int) -> bool:
+        """Keeps a job that takes long, unless its claim has ended."""
+        return bool(await self._database.execute(_RENEW(**_claim(job), lease_ms=lease_ms)))
 
     async def release(self, holder: str) -> None:
         """Gives back jobs that a holder took and will not do."""

@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import ONLY_SQLITE
 from tests.http.calls import items, refusal
 from tests.talking import Talk
-from threadkeep.domain.ids import new_uuid
+from threadkeep.clock import system_clock
+from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.model import Model
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
@@ -198,6 +199,77 @@ async def test_summary_that_takes_too_long_changes_nothing(talk: Talk, model: Sc
     refusal(await compact(talk, conversation), 504, "GENERATION_TIMEOUT")
     gate.open()
     assert await items(talk.client, f"/api/conversations/{conversation}/compactions") == []
+
+
+def is_summary(request: Recorded) -> bool:
+    return "Write one new summary" in request.content.decode()
+
+
+def summary_requests(model: ScriptedModel) -> list[str]:
+    """The messages that each call for a summary brought."""
+    return [it.body["messages"][-1]["content"] for it in model.requests if is_summary(it)]
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every message needs a call of its own."""
+    monkeypatch.setattr("threadkeep.context.compaction.MOST_TOKENS_A_CALL", 8)
+
+
+async def test_long_summary_keeps_the_parts_that_it_has_paid_for(
+    talk: Talk, model: ScriptedModel, in_parts: None
+):
+    conversation = await long_talk(talk)
+    answers: list[Reply] = [[Say("First.")], [Say("Second.")], [Status(400)]]
+    model.otherwise = lambda request: answers.pop(0) if answers else replies(request)
+    assert (await compact(talk, conversation, keepLast=2)).status_code >= 500
+    paid = len(summary_requests(model))
+    assert (await compact(talk, conversation, keepLast=2)).json()["summary"] == SUMMARY
+    again = summary_requests(model)[paid:]
+    assert len(again) == 4  # of six messages, two are done
+    assert again[0].startswith("Summary so far:\n\nSecond.\n\n")
+    assert "question 0" not in "".join(again)
+    assert await talk.store.compactions.progress(ConversationId(conversation)) is None
+
+
+async def test_kept_parts_count_only_for_the_same_messages(talk: Talk, model: ScriptedModel, in_parts: None):
+    conversation = await long_talk(talk)
+    answers: list[Reply] = [[Say("First.")], [Say("Second.")], [Status(400)]]
+    model.otherwise = lambda request: answers.pop(0) if answers else replies(request)
+    assert (await compact(talk, conversation, keepLast=2)).status_code >= 500
+    paid = len(summary_requests(model))
+    path = f"/api/conversations/{conversation}/messages?wait=true"
+    for number in range(4):  # on another branch
+        body = {"content": f"other {number}", **({} if number else {"parentId": None})}
+        await talk.client.post(path, json=body, headers={"Accept": "application/json"})
+    assert (await compact(talk, conversation, keepLast=2)).status_code == 200
+    again = summary_requests(model)[paid:]
+    assert (len(again), again[0].startswith("Messages:"), "question" in "".join(again)) == (6, True, False)
+
+
+async def test_model_that_takes_too_long_is_asked_again_only_after_a_pause(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    conversation = ConversationId(await long_talk(talk, generationTimeoutS=1))
+    compactions, clock = (await talk.app.services()).compactions, [system_clock()]
+    monkeypatch.setattr(compactions, "_clock", lambda: clock[0])
+    job, gate = {"user_id": "local", "conversation_id": conversation}, Gate()
+    model.otherwise = lambda request: [Wait(gate)] if is_summary(request) else [Say("OK.")]
+    pauses: list[int] = []
+    for _ in range(3):
+        await compactions.compact_later(job)  # ends: the queue doesn't try it again by itself
+        asked = len(summary_requests(model))
+        await compactions.compact_later(job)
+        assert len(summary_requests(model)) == asked
+        progress = await talk.store.compactions.progress(conversation)
+        assert progress is not None
+        pauses.append(progress.not_before - clock[0])
+        clock[0] = progress.not_before
+    assert pauses == [600_000, 1_200_000, 2_400_000]
+    gate.open()
+    model.otherwise = replies
+    await compactions.compact_later(job)
+    assert await talk.store.compactions.current(conversation)
 
 
 async def test_of_two_at_once_one_compacts(talk: Talk, model: ScriptedModel):
