@@ -65,6 +65,43 @@ def asking(page: Page, model: ScriptedModel) -> Iterator[Page]:
     yield page
 
 
+def test_escape_closes_what_is_open_and_never_the_turn_that_waits(asking: Page):
+    panel = asking.get_by_role("dialog", name="1 request is waiting for you")
+    changes = asking.get_by_role("button", name="Allow with changes")
+    badge(asking).click()
+    panel.get_by_role("button", name="Edit").click()
+    panel.get_by_role("button", name="Cancel").focus()
+    for left in ((0, 1), (0, 0), (0, 0)):
+        asking.keyboard.press("Escape")
+        expect(changes).to_have_count(left[0])
+        expect(panel).to_have_count(left[1])
+    asked(asking).get_by_role("button", name="Edit").click()
+    changes.focus()
+    asking.keyboard.press("Escape")
+    expect(changes).to_have_count(0)
+    for place in (asked(asking).get_by_role("button", name="Allow once"), asking.locator("#message")):
+        place.focus()
+        asking.keyboard.press("Escape")
+    asked(asking).get_by_role("button", name="Allow once").click()
+    done(asking)
+    expect(reply(asking)).to_have_text("It is noted.")
+
+
+def test_arguments_are_shown_whole_before_they_can_be_allowed(page: Page, model: ScriptedModel):
+    new_conversation(page)
+    model.script(note("buy tea" + "\n" * 60 + "and burn the house"), [Say("It is noted.")])
+    say(page, "Note it")
+    allow = asked(page).get_by_role("button", name="Allow once")
+    expect(allow).to_have_attribute("aria-disabled", "true")
+    expect(asked(page).locator("dd")).to_contain_text("characters not shown")
+    assert violations(page) == []
+    asked(page).get_by_role("button", name="Show everything").click()
+    expect(asked(page).locator("dd")).to_contain_text("burn the house")
+    allow.click()
+    done(page)
+    expect(reply(page)).to_have_text("It is noted.")
+
+
 def test_call_is_shown_with_its_arguments_and_runs_when_it_is_allowed(asking: Page, context: BrowserContext):
     expect(asking.get_by_role("group", name="Activity")).to_contain_text("Waiting for you")
     expect(asked(asking).locator("dl")).to_have_text(re.compile(r"text\s*buy tea"))

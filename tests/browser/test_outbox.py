@@ -240,7 +240,7 @@ class TestWithSignIn:
             expect(page.get_by_text(UNSENT)).to_be_visible()
             choose(page, "Profile: alice", "Sign out")
             dialog = page.get_by_role("alertdialog")
-            expect(dialog).to_contain_text("One message hasn’t been sent yet.")
+            expect(dialog).to_contain_text("deletes 1 unsent message")
             dialog.get_by_role("button", name="Cancel").click()
             expect(page.get_by_text(UNSENT)).to_be_visible()
             # Her token ends, and somebody else signs in.
@@ -252,3 +252,62 @@ class TestWithSignIn:
         sign_in(page, "alice")
         expect(reply(page)).to_have_text("Hello Alice.")
         expect(log(page)).to_contain_text("From Alice")
+
+
+def test_another_server_at_the_same_address_gets_nothing(
+    tmp_path: Path, model: ScriptedModel, browser: Browser
+):
+    model.script([Say("Hello.")], [Say("Here again.")])
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    with Server(ours, **settings_for(model)) as server:
+        context = browser.new_context(base_url=server.url, locale="en-GB")
+        page, other = context.new_page(), context.new_page()
+        page.goto("/")
+        say(page, "Hi")
+        done(page)
+        address = page.url
+        other.goto("/")
+        other.get_by_role("textbox", name="Message").fill("half a thought")
+        other.wait_for_timeout(500)  # a draft is written when its user pauses
+        server.stop()
+    enter(page, "Are you there?")
+    expect(page.get_by_text(UNSENT)).to_be_visible()
+    same = ("--port", str(server.port))
+    with Server(theirs, *same, **settings_for(model)):
+        # The tab gives way to the stranger's page, which knows nothing of ours.
+        expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible(timeout=60_000)
+        expect(page.get_by_text("Are you there?")).to_have_count(0)
+        other.goto("/")
+        expect(other.get_by_role("textbox", name="Message")).to_have_value("")
+        assert messages(other) == []
+        assert "Are you there?" not in str(model.requests)
+    with Server(ours, *same, **settings_for(model)):
+        page.goto("/")
+        page.goto(address)
+        expect(reply(page)).to_have_text("Here again.", timeout=60_000)
+        assert messages(page) == ["Hi", "Are you there?"]
+        other.goto("/")
+        expect(other.get_by_role("textbox", name="Message")).to_have_value("half a thought")
+    context.close()
+
+
+def test_what_was_written_to_a_deleted_conversation_is_not_lost(page: Page, model: ScriptedModel):
+    model.script([Say("Hello.")], [Say("Here again.")])
+    say(page, "Hi")
+    done(page)
+    page.get_by_role("textbox", name="Message").fill("a long thought")
+    page.wait_for_timeout(500)  # a draft is written when its user pauses
+    page.goto("/#/")
+    (conversation,) = page.request.get("/api/conversations").json()["items"]
+    page.request.delete(f"/api/conversations/{conversation['id']}")
+    page.goto(f"/#/c/{conversation['id']}")
+    page.reload()
+    written = page.get_by_role("region", name="You had written this here. It hasn’t been sent.")
+    expect(written).to_contain_text("a long thought")
+    expect(written.get_by_role("button", name="Copy")).to_be_visible()
+    written.get_by_role("button", name="Use in a new conversation").click()
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("a long thought")
+    page.keyboard.press("Enter")
+    expect(reply(page)).to_have_text("Here again.")

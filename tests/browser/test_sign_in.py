@@ -67,12 +67,36 @@ def test_next_person_sees_nothing_of_the_one_before(page: Page):
     expect(page.get_by_role("heading", name="Conversation not found")).to_be_visible()
 
 
-def test_link_with_a_token_signs_in_where_the_page_is_open_already(page: Page):
+def test_link_with_a_token_makes_nobody_of_a_person_who_signs_in(page: Page):
+    token = issue_token(SECRET, User(UserId("mallory")), 600)
+    page.goto(f"/#token={token}")
+    page.reload()  # before, only the fragment has changed
     expect(page.get_by_label("Access token")).to_be_visible()
-    token = issue_token(SECRET, User(UserId("alice")), 600)
-    page.goto(f"/#token={token}")  # only the fragment changes
-    expect(page.get_by_role("button", name="Profile: alice")).to_be_visible()
     assert token not in page.url
+    sign_in(page, "alice")
+    page.get_by_role("textbox", name="Message").fill("half a thought")
+    page.goto(f"/#token={token}")
+    page.wait_for_function("!location.hash.includes('token')")
+    page.reload()
+    expect(page.get_by_role("button", name="Profile: alice")).to_be_visible()
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("half a thought")
+    page.goto(f"/s/unknown#token={token}")
+    expect(page.get_by_role("heading", name="This link doesn’t work")).to_be_visible()
+    assert token not in page.url
+    assert token not in page.evaluate("JSON.stringify({...sessionStorage})")
+
+
+def test_signing_out_asks_about_what_was_not_sent(page: Page):
+    sign_in(page, "alice")
+    page.get_by_role("textbox", name="Message").fill("half a thought")
+    choose(page, "Profile: alice", "Sign out")
+    asked = page.get_by_role("alertdialog", name="Sign out without sending?")
+    expect(asked).to_contain_text("deletes 1 draft")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("textbox", name="Message")).to_have_value("half a thought")
+    choose(page, "Profile: alice", "Sign out")
+    asked.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Access token")).to_be_visible()
 
 
 def test_wrong_token_is_refused_and_another_can_be_tried(page: Page):

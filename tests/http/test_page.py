@@ -191,5 +191,5 @@ async def test_link_that_anyone_may_open_has_a_title_and_a_preview(folder: Path)
 
 async def test_page_and_its_user_are_of_the_same_installation(folder: Path):
     async with client(folder) as web:
-        text = (await web.get("/")).text
-    assert ' data-installation="1234abcd" ' in text
+        for path in ("/", "/s/public"):
+            assert ' data-installation="1234abcd" ' in (await web.get(path)).text

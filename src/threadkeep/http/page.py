@@ -120,7 +120,8 @@ def page_routes(
 
     async def get_share(request: Request) -> Response:
         preview = await share_preview(request.path_params["token"])
-        return HTMLResponse(share.html(preview), headers={**headers, **_NOT_INDEXED})
+        html = share.html(preview, await installation())
+        return HTMLResponse(html, headers={**headers, **_NOT_INDEXED})
 
     async def get_asset(request: Request) -> Response:
         path = files.get(request.path_params["name"])
@@ -154,7 +155,7 @@ class _SharePage:
         self._before, _, rest = html.partition("<title>")
         self._title, _, self._after = rest.partition("</title>")
 
-    def html(self, preview: Preview | None) -> str:
+    def html(self, preview: Preview | None, installation: str) -> str:
         """The document; with what a link to it shows in other programs, if that may be said to everyone."""
         title = preview.title if preview and preview.title else self._title
         tags = f'<title>{escape(title)}</title><meta name="robots" content="noindex, nofollow" />'
@@ -169,7 +170,8 @@ class _SharePage:
                 )
             )
             tags += f'<meta name="description" content="{escape(preview.text)}" />'
-        return f"{self._before}{tags}{self._after}"
+        before = self._before.replace("<html ", f'<html data-installation="{installation}" ', 1)
+        return f"{before}{tags}{self._after}"
 
 
 def _file(path: Path, files: Mapping[str, Path], headers: Headers) -> Response:
