@@ -185,7 +185,11 @@ async def test_database_that_is_away_at_first_is_found_later(tmp_path: Path):
 async def test_hosts_sign_in_decides_and_nothing_else(chat: Threadkeep):
     host = in_starlette(chat, "/chat")
     async with visiting(host) as alice, visiting(host, "bob") as bob, visiting(host, None) as nobody:
-        assert (await alice.get("/chat/api/me")).json() == {"id": "alice", "role": "user", "installation": ANY}
+        assert (await alice.get("/chat/api/me")).json() == {
+            "id": "alice",
+            "role": "user",
+            "installation": ANY,
+        }
         response = await nobody.get("/chat/api/me", headers={"Authorization": "Bearer local"})
         refusal(response, 401, "UNAUTHENTICATED")
         await alice.post("/chat/api/chat?wait=true", json={"content": "Hi"}, headers=JSON)

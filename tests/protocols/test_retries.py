@@ -68,9 +68,7 @@ async def all_replies(talk: Talk) -> list[Any]:
     return [it for conversation in await conversations(talk) for it in await answered(talk, conversation)]
 
 
-async def test_retry_long_after_the_end_is_another_request(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-):
+async def test_retry_long_after_the_end_is_another_request(talk: Talk, monkeypatch: pytest.MonkeyPatch):
     conversation = await talk.titled_conversation()
     await stopping(talk, "responses", conversation)
     later = system_clock() + RETRIED_MS + 1

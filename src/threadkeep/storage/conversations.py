@@ -43,17 +43,14 @@ def conversation_columns(table: str) -> str:
 _SESSION_ID = 3
 """Index of the session id in a row."""
 
-_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash, text_bytes)
+_INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash, text_bytes, held_by)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, :deleted_at, :tip_id, :is_pinned, :session_hash, :text_bytes)"""
-_ADD = Statement(_INSERT)
+        :last_message_at, {{deleted_at}}, :tip_id, :is_pinned, :session_hash, :text_bytes, {{held_by}})"""
+_INSERT_SHOWN = _INSERT.format(deleted_at=":deleted_at", held_by="NULL")
+_ADD = Statement(_INSERT_SHOWN)
 # Written in pieces: nobody sees it before the last one.
-_ADD_HELD = Statement(
-    _INSERT.replace("session_hash)", "session_hash, held_by)", 1)
-    .replace(":session_hash)", ":session_hash, :held_by)")
-    .replace(":deleted_at", "{now}")
-)
+_ADD_HELD = Statement(_INSERT.format(deleted_at="{now}", held_by=":held_by"))
 # Every piece says that its writer still holds the conversation. This also locks it.
 _HOLD = Statement("UPDATE tk_conversations SET deleted_at = {now} WHERE id = :id AND held_by = :held_by")
 _LET_GO = Statement(f"UPDATE tk_conversations SET held_by = '{PURGE}' WHERE id = :id AND held_by = :held_by")
@@ -71,7 +68,7 @@ _REVEAL = Statement(
 )
 # Two requests may create the main conversation at once: the second gets no row back and reads the first
 # one's.
-_ADD_MAIN = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
+_ADD_MAIN = Statement(f"{_INSERT_SHOWN} ON CONFLICT DO NOTHING")
 
 # A repeated request finds the conversation that the first one created, and its hash tells whether it is the
 # same request.
