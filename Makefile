@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test compat corpus costs fuzz chaos audit run page packages screens types bench bench-peers performance conformance lock clean
+.PHONY: help check test compat newest corpus costs fuzz chaos audit run page packages screens types bench bench-peers performance conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -19,6 +19,9 @@ test: ## run all tests and nothing else
 compat: ## test with programs of others and fuzz; what passed is skipped by check and CI until it changes
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.compat
+
+newest: ## test with the newest Python here, or THREADKEEP_PYTHON; a release needs it
+	@sh scripts/newest
 
 corpus: ## record anew what leaves the server, after a change you meant to make (NAMES= for some scenarios)
 	@sh scripts/env dev

@@ -2,8 +2,8 @@
 
 A suite that has passed passes again while its inputs are the same, to the byte. `make compat` runs all suites
 and writes down in `compat.lock` what their inputs were. `scripts/test`, which is CI, gives pytest the option
-`--skip-unchanged`: a suite whose inputs are still those is skipped, and pytest says which and why; every
-other one runs. Without git, which knows the repository's files, nothing is skipped.
+`--skip-unchanged`: a suite whose inputs are still those is skipped, and pytest says first which and why;
+every other one runs. Without git, which knows the repository's files, nothing is skipped.
 """
 
 import ast
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -333,25 +334,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    asked = config.getoption("skip_unchanged")
-    config.stash[SKIPPED] = {it: why for it in SUITES if (why := why_skipped(it))} if asked else {}
+    """Looks once: workers are told what was found."""
+    told: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if told is not None:
+        reasons: dict[str, str] = told["unchanged"]
+    elif config.getoption("skip_unchanged"):
+        reasons = {it.name: why for it in SUITES if (why := why_skipped(it))}
+    else:
+        reasons = {}
+    config.stash[SKIPPED] = {it: reasons[it.name] for it in SUITES if it.name in reasons}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Before xdist starts a worker."""
+    node.workerinput["unchanged"] = {it.name: why for it, why in node.config.stash[SKIPPED].items()}
 
 
 def pytest_report_header(config: pytest.Config) -> Iterator[str]:
     """What becomes of each suite."""
     for suite in SUITES if config.getoption("skip_unchanged") else ():
-        if suite in config.stash[SKIPPED]:
-            yield f"skipped: {suite.name}"
+        if reason := config.stash[SKIPPED].get(suite):
+            yield f"skipped: {reason}"
         else:
             yield f"runs: {suite.name}; changed since it passed: {', '.join(changed(suite))}"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips before anything is set up; the run's summary has one line for each suite, with the reason."""
-    for suite, reason in item.config.stash[SKIPPED].items():
-        if item.nodeid.startswith(suite.tests):
-            pytest.skip(reason)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skips before anything is loaded, which takes long where others' programs are spoken to."""
+    if not collection_path.is_relative_to(config.rootpath):
+        return None
+    path = collection_path.relative_to(config.rootpath)
+    is_skipped = any(path.is_relative_to(it) for suite in config.stash[SKIPPED] for it in suite.tests)
+    return is_skipped or None
 
 
 def _git(*arguments: str) -> str:

@@ -43,7 +43,7 @@ TEMPLATE = "tk_test_template"
 
 # Every run tries the same examples, so that it fails only for what was changed.
 # --hypothesis-profile=default tries others.
-settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None, max_examples=50)
 settings.load_profile("repeatable")
 
 

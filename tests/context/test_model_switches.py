@@ -151,7 +151,7 @@ TURNS = st.builds(
 )
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(turns=st.lists(TURNS, min_size=1, max_size=4), thoughts=st.booleans())
 async def test_every_request_suits_the_model_that_gets_it(turns: Sequence[Turn], thoughts: bool):
     conversation = Conversation()

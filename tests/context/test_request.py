@@ -69,7 +69,7 @@ from threadkeep.testing.provider_rules import (
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 TOOLS = (ToolSpec("sums__add", "Adds.", {"type": "object", "properties": {}}),)
-HISTORIES = 1000
+HISTORIES = 500
 PLENTY = ContextRules(zone=UTC, context_tokens=1_000_000)
 
 
@@ -114,10 +114,10 @@ def check_valid(built: BuiltRequest) -> None:
 # Any history
 
 
-@pytest.mark.parametrize("first", range(0, HISTORIES, 500))
+@pytest.mark.parametrize("first", range(0, HISTORIES, 250))
 def test_every_history_makes_a_request_that_every_provider_accepts(first: int):
     """Turns, aborts, crashes, regenerations, cards, lost values, compactions, window cuts, in any order."""
-    for seed in range(first, first + 500):
+    for seed in range(first, first + 250):
         try:
             _live_through(Chance(seed))
         except AssertionError as exc:
