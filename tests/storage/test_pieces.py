@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import pytest
 
@@ -70,7 +70,7 @@ class Pieces:
     def __init__(self, database: Database, *, ends_before: int | None = None) -> None:
         self._database = database
         self._left = ends_before
-        self.dialect = database.dialect
+        self.dialect: Literal["sqlite", "postgres"] = database.dialect
         self.rows: list[int] = []
 
     async def fetch(self, query: Query) -> Rows:
@@ -141,7 +141,7 @@ async def keep_rich(store: Store, agent: Agent) -> Conversation:
     conversation = await keep_conversation(store, agent)
     for number in range(PAIRS):
         conversation = await keep_turn(store, conversation, f"When, {number}?", "Noon.")
-        turn = await store.turns.get(ALICE, (await latest(store, conversation)).turn_id or "")
+        turn = await store.turns.get(ALICE, (await latest(store, conversation)).turn_id)
         assert turn
         await keep_receipt(store, turn, make_receipt(), {f"{number}" * 64: f"text {number}"})
     await keep_feedback(store, conversation)
