@@ -23,6 +23,7 @@ from threadkeep.domain.user import User
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.sending import NewMessage
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
+from threadkeep.transfers.imported import check_whole
 
 PHOTO = encode(photograph(640, 480), "JPEG")
 DIAGRAM = encode(photograph(64, 48), "PNG")
@@ -399,11 +400,11 @@ async def test_file_of_any_stored_type_is_downloaded_as_bytes(
     whole = whole_with(media_type, "a.txt")
     agent = await api.store.agents.get_default()
     payload = replace(whole.payloads[0], sha256=content_hash(b"x"))
-    conversation = replace(whole.conversation, agent_id=agent.id)
+    conversation = replace(check_whole(whole).conversation, agent_id=agent.id)
     whole = replace(whole, conversation=conversation, payloads=[payload])
     await api.store.exchange.add(whole, lambda _: b"x")
-    shared = (await alice.post(f"/api/conversations/{conversation.id}/shares", json={})).json()
-    paths = ("/api/artifacts/", "/api/files/", f"/api/shares/{shared['token']}/files/")
+    shared = await alice.post(f"/api/conversations/{conversation.id}/shares", json={})
+    paths = ("/api/artifacts/", "/api/files/", f"/api/shares/{shared.json()['token']}/files/")
     for found in [await alice.get(f"{path}{payload.id}") for path in paths]:
         assert (found.status_code, found.content) == (200, b"x"), found.text
         assert found.headers["content-type"] == "application/octet-stream"
