@@ -25,7 +25,7 @@ from threadkeep.domain.uploaded_file import (
     check_none_expired,
 )
 from threadkeep.domain.user import User
-from threadkeep.engine.large_values import safe_file_name
+from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.log.writer import persist
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.files import Room, StoredBytes
@@ -158,7 +158,7 @@ class Files:
             raise FileNotFound(found.reason)
         return OpenedFile(
             file_name=made.file_name or made.id,
-            media_type=made.media_type,
+            media_type=safe_media_type(made.media_type),
             is_shown=False,
             content=_in_memory(found, made.sha256),
         )
@@ -171,7 +171,7 @@ class Files:
             raise FileNotFound("The file's content is missing or damaged.")
         return OpenedFile(
             file_name=file.file_name,
-            media_type=form.media_type,
+            media_type=safe_media_type(form.media_type),
             is_shown=rendition is not None and is_image(rendition.media_type),
             content=content,
         )

@@ -15,6 +15,7 @@ from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.engine.large_values import safe_media_type
 from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
 from threadkeep.ports.payloads import Lost
@@ -150,7 +151,7 @@ class Reports:
         content = (await self._store.payloads.load(payload.conversation_id, [payload.id]))[payload.id]
         if isinstance(content, Lost):
             raise ArtifactNotFound(content.reason)
-        return payload, content
+        return replace(payload, media_type=safe_media_type(payload.media_type)), content
 
     async def _made(
         self, user: User, conversation_id: str, tool_name: str | None, which: MessageWindow

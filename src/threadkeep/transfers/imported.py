@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.execution import MOST_ID_CHARACTERS
 from threadkeep.domain.feedback import Feedback
@@ -23,10 +24,11 @@ from threadkeep.domain.parts import (
     ToolCallPart,
     UserTextPart,
 )
-from threadkeep.domain.payload import PayloadKind
+from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import check_line, check_storable, one_line
+from threadkeep.domain.text import check_line, check_storable, is_blank, one_line
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.ports.exchange.records import KeptTurn, WholeConversation
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -36,7 +38,10 @@ Rename = Callable[[str], str]
 
 
 def check_whole(whole: WholeConversation) -> WholeConversation:
-    """The conversation with its counts recomputed; InvalidRequest if a reference in it is broken."""
+    """The conversation with its counts recomputed, and types and names of files as an upload could have them.
+
+    InvalidRequest if a reference in it is broken.
+    """
     conversation = whole.conversation
     turn_ids = _unique("turn", (kept.turn.id for kept in whole.turns))
     for kept in whole.turns:
@@ -83,7 +88,41 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
         message_count=len(on_path),
         tip_id=on_path[-1] if on_path else None,
     )
-    return replace(whole, conversation=counted)
+    return replace(
+        whole,
+        conversation=counted,
+        messages=[_with_safe_files(it) for it in whole.messages],
+        payloads=[_safe_payload(it) for it in whole.payloads],
+    )
+
+
+def safe_name(file_name: str, media_type: str) -> str:
+    """A file's name; one that a header or a list can't show as it is becomes one that they can."""
+    is_safe = file_name.isprintable() and not is_blank(file_name) and len(file_name) <= MOST_NAME_CHARACTERS
+    return file_name if is_safe else safe_file_name(file_name, media_type)
+
+
+def _safe_payload(payload: Payload) -> Payload:
+    """A payload whose type and name can be in a header, whatever its file said."""
+    media_type = safe_media_type(payload.media_type)
+    name = None if payload.file_name is None else safe_name(payload.file_name, media_type)
+    if (media_type, name) == (payload.media_type, payload.file_name):
+        return payload
+    return replace(payload, media_type=media_type, file_name=name)
+
+
+def _with_safe_files(message: Message) -> Message:
+    if not any(isinstance(part, FilePart) for part in message.parts):
+        return message
+    parts = (_safe_file(part) if isinstance(part, FilePart) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
+
+
+def _safe_file(part: FilePart) -> FilePart:
+    media_type = part.media_type and safe_media_type(part.media_type)
+    return replace(
+        part, media_type=media_type, file_name=part.file_name and safe_name(part.file_name, media_type)
+    )
 
 
 def _check_message(

@@ -2,6 +2,7 @@
 
 import base64
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,16 @@ from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
 from tests.talking import JSON, Talk
+from tests.transfers.test_imported import whole_with
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.payload import content_hash
 from threadkeep.domain.user import User
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.sending import NewMessage
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
+from threadkeep.transfers.imported import check_whole
 
 PHOTO = encode(photograph(640, 480), "JPEG")
 DIAGRAM = encode(photograph(64, 48), "PNG")
@@ -386,3 +390,24 @@ async def test_fork_has_the_files_too(talk: Talk, model: ScriptedModel):
     ] == "image/webp"
     await send(talk, fork, "Again?")
     assert model.requests[-1].body["messages"][1]["content"][0]["type"] == "image_url"
+
+
+@pytest.mark.parametrize("media_type", ["text/中", "text/html\r\nX-Injected: 1\r\n\r\n<script>", ""])
+async def test_file_of_any_stored_type_is_downloaded_as_bytes(
+    api: Api, alice: httpx.AsyncClient, media_type: str
+):
+    """Imports of earlier versions took the type that the file named."""
+    whole = whole_with(media_type, "a.txt")
+    agent = await api.store.agents.get_default()
+    payload = replace(whole.payloads[0], sha256=content_hash(b"x"))
+    conversation = replace(check_whole(whole).conversation, agent_id=agent.id)
+    whole = replace(whole, conversation=conversation, payloads=[payload])
+    await api.store.exchange.add(whole, lambda _: b"x")
+    shared = await alice.post(f"/api/conversations/{conversation.id}/shares", json={})
+    paths = ("/api/artifacts/", "/api/files/", f"/api/shares/{shared.json()['token']}/files/")
+    for found in [await alice.get(f"{path}{payload.id}") for path in paths]:
+        assert (found.status_code, found.content) == (200, b"x"), found.text
+        assert found.headers["content-type"] == "application/octet-stream"
+        assert found.headers["content-disposition"].startswith("attachment; ")
+        assert found.headers["content-security-policy"] == "default-src 'none'; sandbox"
+        assert "x-injected" not in found.headers

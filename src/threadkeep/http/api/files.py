@@ -48,10 +48,10 @@ def file_response(call: Call, file: OpenedFile, *, caching: str) -> StreamedAtta
     """A file, or the part of it that the request asks for."""
     asked, content = call.request.headers, file.content
     etag = f'"{content.sha256}"'
-    headers = {
-        "Content-Type": file.media_type,
-        "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
+    headers = {  # what confines it comes before what a stranger's file may have named
         "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
+        "Content-Type": file.media_type,
         "Cache-Control": caching,
         "Accept-Ranges": "bytes",
         "ETag": etag,

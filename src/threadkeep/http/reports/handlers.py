@@ -108,8 +108,8 @@ async def get_artifact(call: Call, *, artifact_id: str) -> Attachment:
         content,
         media_type=media_type,
         headers={
-            "Content-Disposition": disposition(payload.file_name or payload.id),
             "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Content-Disposition": disposition(payload.file_name or payload.id),
             "Cache-Control": "private, no-store",
         },
     )

@@ -27,6 +27,7 @@ from threadkeep.domain.ids import ConversationId, DocumentId, ImportId, MemoryId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
+from threadkeep.engine.large_values import safe_media_type
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.exchange.records import (
@@ -48,7 +49,7 @@ from threadkeep.services.exchange.ids import ImportIds
 from threadkeep.services.exchange.reassignment import make_searchable
 from threadkeep.services.exchange.report import ImportReport
 from threadkeep.services.file_intake import FileIntake
-from threadkeep.transfers.imported import check_id, with_new_ids
+from threadkeep.transfers.imported import check_id, safe_name, with_new_ids
 
 MOST_MEMORIES = 100_000
 
@@ -264,6 +265,8 @@ class Import:
             document,
             id=DocumentId(id_),
             agent_id=agent_id,
+            file_name=safe_name(document.file_name, document.media_type),
+            media_type=safe_media_type(document.media_type),
             status=DocumentStatus.PROCESSING,
             progress=0.0,
             chunk_count=0,
