@@ -60,6 +60,7 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
         for unread, by_agents in product((False, True), (False, True))
     },
     "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
+    "messages._page": "planned as PAGES",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {
         ", ".join(filters): calls(*filters)
