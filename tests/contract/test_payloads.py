@@ -99,6 +99,15 @@ async def test_content_of_another_conversation_is_answered_like_what_is_missing(
     assert list(await payloads.artifacts(here.id, [own, others])) == [own]
 
 
+async def test_contents_beyond_a_limit_are_left_out(kept: Kept):
+    here = await talk(kept)
+    ids = [await add(kept, here, bytes([number]) * 100) for number in range(5)]
+    assert await kept.store.payloads.sizes(here.id, [*ids, PayloadId(new_uuid())]) == dict.fromkeys(ids, 100)
+    found = await kept.store.payloads.load(here.id, ids, most_bytes=250)
+    assert sorted(isinstance(it, Lost) for it in found.values()) == [False, False, True, True, True]
+    assert "too large" in next(it.reason for it in found.values() if isinstance(it, Lost))
+
+
 async def test_payload_that_is_kept_again_after_a_lost_answer_is_there_once(kept: Kept):
     conversation = await talk(kept)
     payload = Payload.of(CONTENT, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW)

@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import cast
 
 import msgspec
+import pytest
 
 from tests.wire.test_messages import CALL, message
 from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.ports.payloads import Lost, PayloadStore
-from threadkeep.services.payloads import shown_messages
+from threadkeep.services import payloads as services
+from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.wire.messages import message_view
 
 
@@ -26,6 +29,11 @@ class Payloads:
     ) -> Mapping[PayloadId, bytes | Lost]:
         self.asked += 1
         return {it: self._contents.get(it, Lost("The file is gone.")) for it in ids}
+
+    async def sizes(
+        self, conversation_id: ConversationId, ids: Iterable[PayloadId]
+    ) -> Mapping[PayloadId, int]:
+        return {it: len(self._contents[it]) for it in ids}
 
 
 async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
@@ -50,3 +58,17 @@ async def test_plain_messages_ask_for_nothing():
     plain = [message(TextPart(text="So."))] * 3
     assert await shown_messages(cast("PayloadStore", store), plain) is plain
     assert store.asked == 0
+
+
+async def test_page_has_the_first_messages_whose_values_fit_and_at_least_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(services, "MOST_VALUE_BYTES", 100)
+    sizes = {"p1": 60, "p2": 40, "p3": 1, "p4": 500}
+
+    def page(*refs: str) -> list[Message]:
+        calls = [replace(CALL, result=None, refs={"result": PayloadId(ref)}) for ref in refs]
+        said = TextPart(text="So.", iteration=1)
+        return [message(ToolCallPart(call=call, iteration=1), said) for call in calls]
+
+    store = cast("PayloadStore", Payloads({ref: b"0" * size for ref, size in sizes.items()}))
+    for refs, count in (("p1 p2", 2), ("p1 p2 p3", 2), ("p3 p4 p1", 1), ("p4 p1", 1), ("p4", 1)):
+        assert len(await fitting(store, page(*refs.split()))) == count

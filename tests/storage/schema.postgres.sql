@@ -530,6 +530,7 @@ CREATE TABLE tk_shares (
     hash text NOT NULL,
     id uuid NOT NULL,
     message_id uuid NOT NULL,
+    preview text,
     runs text NOT NULL,
     title text NOT NULL,
     with_tools boolean NOT NULL,

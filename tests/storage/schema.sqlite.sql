@@ -497,7 +497,8 @@ CREATE TABLE tk_shares (
     files text NOT NULL,
     with_tools boolean NOT NULL,
     created_at bigint NOT NULL,
-    expires_at bigint
+    expires_at bigint,
+    preview text
 );
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),

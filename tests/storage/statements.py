@@ -60,6 +60,7 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
         for unread, by_agents in product((False, True), (False, True))
     },
     "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
+    "messages._page": "planned as PAGES",
     "purging._some": "planned as OF_CONVERSATIONS, OF_AGENTS and OF_USERS",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {

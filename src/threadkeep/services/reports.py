@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest
+from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest, PayloadTooLarge
 from threadkeep.domain.ids import PayloadId, UserId, is_uuid
 from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import ToolCallPart
@@ -141,13 +141,20 @@ class Reports:
         """The whole conversation with every branch, in the order in which it was written."""
         return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
-    async def artifact(self, user: User, artifact_id: str) -> tuple[Payload, bytes]:
+    async def artifact(
+        self, user: User, artifact_id: str, *, most_bytes: int | None = None
+    ) -> tuple[Payload, bytes]:
         """A file that a tool returned in one of the user's conversations."""
         payload = None
         if is_uuid(artifact_id):
             payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
         if payload is None:
             raise ArtifactNotFound
+        if most_bytes is not None and payload.size > most_bytes:
+            raise PayloadTooLarge(
+                f"This file has {payload.size} bytes. Download it: GET /api/artifacts/{payload.id}.",
+                details={"most": most_bytes},
+            )
         content = (await self._store.payloads.load(payload.conversation_id, [payload.id]))[payload.id]
         if isinstance(content, Lost):
             raise ArtifactNotFound(content.reason)

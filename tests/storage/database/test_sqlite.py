@@ -18,7 +18,12 @@ import pytest
 from threadkeep.domain.errors import StorageConflict, StorageRefused, StorageUnavailable
 from threadkeep.loops import Loops
 from threadkeep.storage.database.connector import Plan, Query, Rows, Statement
-from threadkeep.storage.database.sqlite import MOST_UNITS_A_COMMIT, SqliteDatabase
+from threadkeep.storage.database.sqlite import (
+    MOST_UNITS_A_COMMIT,
+    QUICK_ROWS,
+    QUICK_VALUE_BYTES,
+    SqliteDatabase,
+)
 
 ADD = Statement("INSERT INTO tk_meta (name, value) VALUES (:name, :value)")
 NAMES = Statement("SELECT name FROM tk_meta ORDER BY name")
@@ -465,6 +470,35 @@ async def test_long_read_is_begun_again_in_a_thread(database: SqliteDatabase):
     reading = ReadingThreads(COUNTING(most=100_000))
     assert list(await database.read(reading)) == [(100_000,)]
     assert reading.seen == [True, False]
+
+
+ROWS = Statement(
+    """WITH RECURSIVE numbered(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM numbered WHERE n < :rows)
+    SELECT hex(zeroblob(:size / 2)) FROM numbered"""
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "is_quick"),
+    [
+        (QUICK_ROWS, 1_000, True),
+        (1, QUICK_VALUE_BYTES + 2, False),
+        (QUICK_ROWS, QUICK_VALUE_BYTES // 2, True),
+        (500, 1_000, True),
+        (500, 5_000, False),
+    ],
+)
+async def test_event_loop_reads_neither_large_values_nor_many_bytes(
+    database: SqliteDatabase, rows: int, size: int, is_quick: bool
+):
+    reading = ReadingThreads(ROWS(rows=rows, size=size))
+    assert [len(text) for (text,) in await database.read(reading)] == [size] * rows
+    assert reading.seen == ([True] if is_quick else [True, False])
+
+
+async def test_rows_end_with_the_one_that_reaches_the_bytes_asked_for(database: SqliteDatabase):
+    for most_bytes, count in ((1, 1), (1_000, 1), (1_001, 2), (9_500, 10), (99_000, 50)):
+        assert len(await database.fetch(ROWS(rows=50, size=1_000, most_bytes=most_bytes))) == count
 
 
 async def test_full_text_search_is_never_waited_for_by_the_event_loop(database: SqliteDatabase):

@@ -17,6 +17,8 @@ from threadkeep.wire.view import PageView
 CONVERSATIONS = "threadkeep://conversations/"
 LISTED_AT_ONCE = 50
 MOST_MESSAGES = 200
+MOST_ARTIFACT_BYTES = 8 * 1024 * 1024
+"""A larger file doesn't fit into one message; it has its own address."""
 _JSON = "application/json"
 
 
@@ -61,6 +63,8 @@ async def read_resource(call: Call, uri: str) -> Content:
     if uri.startswith(ARTIFACTS):
         artifact_id = uri.removeprefix(ARTIFACTS)
         await check_reach(call.services.store, call.user, {"artifact_id": artifact_id})
-        payload, data = await call.services.reports.artifact(call.user, artifact_id)
+        payload, data = await call.services.reports.artifact(
+            call.user, artifact_id, most_bytes=MOST_ARTIFACT_BYTES
+        )
         return Content(payload.media_type, data)
     raise InvalidRequest(f"Resources are {CONVERSATIONS}{{id}} and {ARTIFACTS}{{id}}.", param="uri")
