@@ -331,6 +331,8 @@ async def keep_document(store: Store, agent_id: AgentId, *texts: str, ready: boo
     return document
 
 
-def spending_of(store: Store, models: Models, clock: Clock = system_clock, **limits: str) -> Spending:
-    """What pays for model calls, within these limits."""
-    return Spending(store.ledger, store.keys, models, clock, UTC, currency="USD", **limits)
+def spending_of(
+    store: Store, models: Models, clock: Clock = system_clock, *, user_month: str = "0"
+) -> Spending:
+    """What pays for model calls, within this limit."""
+    return Spending(store.ledger, store.keys, models, clock, UTC, currency="USD", user_month=user_month)

@@ -412,7 +412,7 @@ async def test_the_first_call_of_a_period_takes_the_statements_of_any_call(store
     statements: list[list[str]] = []
     for day in (DAY, DAY, "2026-11-18", "2026-12-01"):
         run: list[str] = []
-        ledger = SqlLedger(Listening(database, run), b"")
+        ledger = SqlLedger(cast("Database", Listening(database, run)), b"")
         assert await ledger.reserve(reservation(payer, 1, day=day), limits.budgets(payer, day)) == 1
         await ledger.states(limits.budgets(payer, day), "USD")
         statements.append(run)

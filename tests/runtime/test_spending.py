@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,7 +31,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.ledger import BudgetState, Reservation, UsageFilter, UsageSum
+from threadkeep.ports.ledger import BudgetState, LedgerStore, Reservation, UsageFilter, UsageSum
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.testing.waiting import until
@@ -208,7 +208,9 @@ async def test_a_call_that_is_cancelled_while_it_reserves_gives_back_what_it_too
 ):
     gateway, slow = PricedGateway(SAID), SlowLedger(store)
     models = InMemoryModels(gateway)
-    spending = Spending(slow, store.keys, models, Clock(), UTC, currency="USD", user_month="20")
+    spending = Spending(
+        cast("LedgerStore", slow), store.keys, models, Clock(), UTC, currency="USD", user_month="20"
+    )
     calling = asyncio.create_task(call(spending, gateway, agent))
     await slow.has_reserved.wait()
     for _ in range(cancels):

@@ -271,6 +271,13 @@ CREATE TABLE tk_files (
     CONSTRAINT tk_files_pkey PRIMARY KEY (id),
     CONSTRAINT tk_files_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
+CREATE TABLE tk_former_spending (
+    currency text NOT NULL,
+    name text NOT NULL,
+    period text NOT NULL,
+    spent bigint NOT NULL,
+    CONSTRAINT tk_former_spending_pkey PRIMARY KEY (name, period, currency)
+);
 CREATE TABLE tk_gateways (
     api_key text,
     created_at bigint NOT NULL,
@@ -497,6 +504,7 @@ CREATE TABLE tk_reservations (
     at bigint NOT NULL,
     currency text NOT NULL,
     day text NOT NULL,
+    fence bigint NOT NULL DEFAULT 0,
     held_by text NOT NULL,
     id uuid NOT NULL,
     key_id uuid,
@@ -710,6 +718,7 @@ CREATE INDEX tk_files_by_user ON public.tk_files USING btree (user_id);
 CREATE UNIQUE INDEX tk_files_pkey ON public.tk_files USING btree (id);
 CREATE INDEX tk_files_unsent ON public.tk_files USING btree (unsent_since) WHERE (unsent_since IS NOT NULL);
 CREATE INDEX tk_files_unsent_of_user ON public.tk_files USING btree (user_id) WHERE (unsent_since IS NOT NULL);
+CREATE UNIQUE INDEX tk_former_spending_pkey ON public.tk_former_spending USING btree (name, period, currency);
 CREATE UNIQUE INDEX tk_gateways_pkey ON public.tk_gateways USING btree (name);
 CREATE INDEX tk_import_user ON public.tk_imports USING btree (user_id, started_at);
 CREATE UNIQUE INDEX tk_imports_pkey ON public.tk_imports USING btree (id);
@@ -760,6 +769,7 @@ CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agen
 CREATE INDEX tk_share_conversation ON public.tk_shares USING btree (conversation_id, created_at);
 CREATE UNIQUE INDEX tk_shares_hash_key ON public.tk_shares USING btree (hash);
 CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);
+CREATE INDEX tk_spending_period ON public.tk_spending USING btree (period);
 CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
 CREATE UNIQUE INDEX tk_terms_pkey ON public.tk_terms USING btree (collection, term);
 CREATE INDEX tk_tool_calls_by_conversation ON public.tk_tool_calls USING btree (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);

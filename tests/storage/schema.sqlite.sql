@@ -56,6 +56,7 @@ CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
+CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -286,6 +287,13 @@ CREATE TABLE tk_files (
     created_at bigint NOT NULL,
     unsent_since bigint
 );
+CREATE TABLE tk_former_spending (
+    name text NOT NULL,
+    period text NOT NULL,
+    currency text NOT NULL,
+    spent bigint NOT NULL,
+    PRIMARY KEY (name, period, currency)
+);
 CREATE TABLE tk_gateways (
     name text NOT NULL PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('anthropic', 'openai', 'responses', 'local')),
@@ -473,7 +481,8 @@ CREATE TABLE tk_reservations (
     currency text NOT NULL,
     held_by text NOT NULL,
     at bigint NOT NULL,
-    day text NOT NULL
+    day text NOT NULL,
+    fence bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,

@@ -158,6 +158,9 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "scope": "agent", "scope_id": at.agent, "period": "2026-11", "currency": "USD", "spent": 1,
         "reserved": 1,
     },
+    "tk_former_spending": lambda at: {
+        "name": new_uuid(), "period": "2026-11", "currency": "USD", "spent": 1,
+    },
     "tk_reservations": lambda at: {
         "id": at.turn, "user_id": at.user, "agent_id": at.agent, "purpose": "turn", "model": "m",
         "amount": 1, "currency": "USD", "held_by": "[]", "at": NOW, "day": "2026-11-17",

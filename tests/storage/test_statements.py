@@ -24,7 +24,6 @@ from tests.storage.statements import (
     sqlite_scans,
     statements,
 )
-from threadkeep.domain.money import BudgetScope
 
 AGAIN = "After a change that you meant to make, run python -m tests.storage.statements"
 
@@ -52,9 +51,9 @@ REASONS: Mapping[Scan, str] = {
     Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,
     Scan("purging.HOLD_LEFT", "tk_conversations"): PARTIAL,
     Scan("purging.LET_ALL_GO", "tk_conversations"): PARTIAL,
-    Scan("spending.charges._CHARGE", "tk_spending"): "stops at the first row",
-    Scan("spending.ledger._FORGET_SPENDING", "tk_spending"): "one row for each budget in use",
-    **{Scan(f"spending.ledger._OPEN[{it}]", "tk_reservations"): FEW for it in BudgetScope},
+    Scan("spending.charges._CHARGE", "tk_reservations"): "stops at the first row",
+    Scan("spending.ledger._COUNT_RESERVATIONS", "tk_reservations"): FEW,
+    Scan("spending.ledger._FORGET_FORMER", "tk_former_spending"): "the users who were deleted this month",
     Scan("turn_log._ABANDONED", "tk_turns"): PARTIAL,
     Scan("users._AGENTS", "tk_agents"): RARE,
     Scan("users._DELETE_AGENTS", "tk_agents"): RARE,

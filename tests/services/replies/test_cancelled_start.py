@@ -33,11 +33,16 @@ async def nothing(*_: object) -> None:
     """Whatever is asked."""
 
 
+def nobody_runs(_: object) -> int:
+    """No turn of the user runs."""
+    return 0
+
+
 async def test_cancelled_request_gives_back_its_turn(store: Store):
     agent = await keep_agent(store)
     begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
     allowances = SlowAllowances()
-    node = SimpleNamespace(is_draining=False, running_of=lambda _: 0, begin=nothing)
+    node = SimpleNamespace(is_draining=False, running_of=nobody_runs, begin=nothing)
     spending = SimpleNamespace(check=nothing)
     starts = TurnStarts(
         store, cast("Any", node), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
