@@ -43,10 +43,7 @@ REASONS: Mapping[Scan, str] = {
     Scan("gateways.ALL_GATEWAYS", "tk_gateways"): FEW,
     Scan("gateways._COUNT", "tk_gateways"): FEW,
     Scan("gateways._NAMES_WITH_KEY", "tk_gateways"): FEW,
-    Scan("exchange.reassignment._FORGET_ENTRIES", "tk_conversations"): RARE,
-    Scan("exchange.reassignment._FORGET_SEARCHABLE", "tk_conversations"): RARE,
     Scan("exchange.reassignment._MOVE_AGENTS", "tk_agents"): RARE,
-    Scan("exchange.reassignment._MOVE_CONVERSATIONS", "tk_conversations"): RARE,
     Scan("inspection._SERVERS", "tk_agents"): "asked by the doctor",
     Scan("jobs._RELEASE", "tk_jobs"): FEW,
     Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,
@@ -61,7 +58,6 @@ REASONS: Mapping[Scan, str] = {
     Scan("users._EMPTY_SHARED_AGENTS", "tk_agents"): RARE,
     Scan("users._FORGET_ACTOR", "tk_audit"): RARE,
     Scan("users._FORGET_SUBJECT", "tk_audit"): RARE,
-    Scan("users._LOCK_CONVERSATIONS", "tk_conversations"): RARE,
 }
 """Why these read a whole table."""
 
