@@ -770,6 +770,7 @@ export interface KeyView {
   scopes: Scope[];
   agents: string[] | null;
   budgetMonth: string | null;
+  parentId: string | null;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
@@ -953,6 +954,7 @@ export interface NewKeyView {
   scopes: Scope[];
   agents: string[] | null;
   budgetMonth: string | null;
+  parentId: string | null;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
