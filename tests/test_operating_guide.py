@@ -198,6 +198,7 @@ def test_every_point_for_the_internet_is_missed_where_it_is_not_met():
         user_turns_per_minute=0,
         user_running_turns=0,
         user_uploads_per_minute=0,
+        user_writes_per_minute=0,
         user_documents=0,
         user_bytes=0,
     )

@@ -9,8 +9,10 @@ CREATE TABLE tk_agents (
     name text NOT NULL,
     owner_id text,
     primary_role_id text NOT NULL,
+    prompt_bytes bigint NOT NULL DEFAULT 0,
     settings text NOT NULL,
     system_prompt text NOT NULL,
+    text_bytes bigint DEFAULT ((((200 + prompt_bytes) + octet_length(description)) + octet_length(system_prompt)) + octet_length(settings)),
     updated_at bigint NOT NULL,
     version bigint NOT NULL,
     visibility text NOT NULL,
@@ -22,8 +24,10 @@ CREATE TABLE tk_agents (
 CREATE UNLOGGED TABLE tk_allowances (
     beginning text NOT NULL,
     paced_to bigint NOT NULL,
+    replies text NOT NULL DEFAULT '{}'::text,
     uploads_paced_to bigint NOT NULL DEFAULT 0,
     user_id text NOT NULL,
+    writes_paced_to bigint NOT NULL DEFAULT 0,
     CONSTRAINT tk_allowances_pkey PRIMARY KEY (user_id),
     CONSTRAINT tk_allowances_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
@@ -69,6 +73,7 @@ CREATE TABLE tk_briefings (
     priority text NOT NULL,
     read_at bigint,
     summary text NOT NULL,
+    text_bytes bigint DEFAULT ((((200 + octet_length(title)) + octet_length(summary)) + COALESCE(octet_length(data), 0)) + COALESCE(octet_length(actions), 0)),
     title text NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_briefings_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES tk_agents(id) ON DELETE CASCADE,
@@ -153,6 +158,7 @@ CREATE TABLE tk_conversations (
     session_hash text,
     session_id text NOT NULL,
     status text NOT NULL,
+    text_bytes bigint NOT NULL DEFAULT 0,
     tip_id uuid,
     title text,
     title_source text,
@@ -330,11 +336,14 @@ CREATE TABLE tk_keys (
     last_used_at bigint,
     may_run_programs boolean NOT NULL,
     name text NOT NULL,
+    parent_id uuid,
+    payer_id uuid,
     prefix text NOT NULL,
     scopes text NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_keys_hash_key UNIQUE (hash),
     CONSTRAINT tk_keys_name_check CHECK ((TRIM(BOTH :blank::text FROM name) <> ''::text)),
+    CONSTRAINT tk_keys_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES tk_keys(id) ON DELETE CASCADE,
     CONSTRAINT tk_keys_pkey PRIMARY KEY (id),
     CONSTRAINT tk_keys_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
@@ -371,6 +380,7 @@ CREATE TABLE tk_memories (
     created_at bigint NOT NULL,
     id uuid NOT NULL,
     tags text,
+    text_bytes bigint DEFAULT ((200 + octet_length(content)) + COALESCE(octet_length(tags), 0)),
     user_id text NOT NULL,
     CONSTRAINT tk_memories_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES tk_agents(id) ON DELETE CASCADE,
     CONSTRAINT tk_memories_content_check CHECK ((TRIM(BOTH :blank::text FROM content) <> ''::text)),
@@ -656,6 +666,7 @@ CREATE TABLE tk_vectors (
     CONSTRAINT tk_vectors_seq_key UNIQUE (seq)
 );
 CREATE INDEX tk_agents_by_owner ON public.tk_agents USING btree (owner_id, id) WHERE (deleted_at IS NULL);
+CREATE INDEX tk_agents_bytes ON public.tk_agents USING btree (owner_id, text_bytes) WHERE (NOT is_cleared);
 CREATE UNIQUE INDEX tk_agents_default ON public.tk_agents USING btree (is_default) WHERE is_default;
 CREATE INDEX tk_agents_ownerless ON public.tk_agents USING btree (id) WHERE (owner_id IS NULL);
 CREATE UNIQUE INDEX tk_agents_pkey ON public.tk_agents USING btree (id);
@@ -667,7 +678,7 @@ CREATE INDEX tk_approvals_by_turn ON public.tk_approvals USING btree (turn_id);
 CREATE INDEX tk_approvals_open ON public.tk_approvals USING btree (expires_at) WHERE (answered_at IS NULL);
 CREATE UNIQUE INDEX tk_approvals_pkey ON public.tk_approvals USING btree (id);
 CREATE UNIQUE INDEX tk_audit_pkey ON public.tk_audit USING btree (id);
-CREATE INDEX tk_briefings_by_agent ON public.tk_briefings USING btree (agent_id);
+CREATE INDEX tk_briefings_by_agent ON public.tk_briefings USING btree (agent_id, text_bytes);
 CREATE INDEX tk_briefings_by_message ON public.tk_briefings USING btree (message_id);
 CREATE UNIQUE INDEX tk_briefings_pkey ON public.tk_briefings USING btree (user_id, id);
 CREATE INDEX tk_briefings_unread ON public.tk_briefings USING btree (user_id, id DESC) WHERE (read_at IS NULL);
@@ -686,6 +697,7 @@ CREATE UNIQUE INDEX tk_contents_user_id_sha256_key ON public.tk_contents USING b
 CREATE INDEX tk_conversations_by_agent ON public.tk_conversations USING btree (user_id, agent_id, updated_at DESC, id DESC, status) WHERE (deleted_at IS NULL);
 CREATE UNIQUE INDEX tk_conversations_by_session ON public.tk_conversations USING btree (session_hash);
 CREATE INDEX tk_conversations_by_user ON public.tk_conversations USING btree (user_id, updated_at DESC, id DESC, status) WHERE (deleted_at IS NULL);
+CREATE INDEX tk_conversations_bytes ON public.tk_conversations USING btree (user_id, text_bytes);
 CREATE INDEX tk_conversations_deleted ON public.tk_conversations USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX tk_conversations_deleted_by_user ON public.tk_conversations USING btree (user_id, deleted_at DESC, id DESC, agent_id) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX tk_conversations_held ON public.tk_conversations USING btree (deleted_at) WHERE (held_by IS NOT NULL);
@@ -726,6 +738,7 @@ CREATE INDEX tk_jobs_alike ON public.tk_jobs USING btree (kind, arguments);
 CREATE INDEX tk_jobs_due ON public.tk_jobs USING btree (kind, run_at);
 CREATE UNIQUE INDEX tk_jobs_pkey ON public.tk_jobs USING btree (id);
 CREATE INDEX tk_key_user ON public.tk_keys USING btree (user_id, created_at);
+CREATE INDEX tk_keys_by_parent ON public.tk_keys USING btree (parent_id);
 CREATE UNIQUE INDEX tk_keys_hash_key ON public.tk_keys USING btree (hash);
 CREATE UNIQUE INDEX tk_keys_pkey ON public.tk_keys USING btree (id);
 CREATE INDEX tk_ledger_agent ON public.tk_ledger USING btree (agent_id, day);
@@ -735,6 +748,7 @@ CREATE INDEX tk_ledger_user ON public.tk_ledger USING btree (user_id, day);
 CREATE UNIQUE INDEX tk_let_go_texts_pkey ON public.tk_let_go_texts USING btree (id);
 CREATE INDEX tk_memories_by_agent ON public.tk_memories USING btree (agent_id);
 CREATE INDEX tk_memories_by_user ON public.tk_memories USING btree (user_id, agent_id, id);
+CREATE INDEX tk_memories_bytes ON public.tk_memories USING btree (user_id, text_bytes);
 CREATE UNIQUE INDEX tk_memories_pkey ON public.tk_memories USING btree (id);
 CREATE INDEX tk_messages_by_parent ON public.tk_messages USING btree (parent_id, conversation_id);
 CREATE UNIQUE INDEX tk_messages_by_seq ON public.tk_messages USING btree (conversation_id, seq);

@@ -1,4 +1,5 @@
 CREATE INDEX tk_agents_by_owner ON tk_agents (owner_id, id) WHERE deleted_at IS NULL;
+CREATE INDEX tk_agents_bytes ON tk_agents (owner_id, text_bytes) WHERE NOT is_cleared;
 CREATE UNIQUE INDEX tk_agents_default ON tk_agents (is_default) WHERE is_default;
 CREATE INDEX tk_agents_ownerless ON tk_agents (id) WHERE owner_id IS NULL;
 CREATE INDEX tk_agents_public ON tk_agents (id) WHERE deleted_at IS NULL AND visibility = 'public';
@@ -6,7 +7,7 @@ CREATE INDEX tk_agents_uncleared ON tk_agents (deleted_at) WHERE deleted_at IS N
 CREATE INDEX tk_approvals_by_conversation ON tk_approvals (conversation_id);
 CREATE INDEX tk_approvals_by_turn ON tk_approvals (turn_id);
 CREATE INDEX tk_approvals_open ON tk_approvals (expires_at) WHERE answered_at IS NULL;
-CREATE INDEX tk_briefings_by_agent ON tk_briefings (agent_id);
+CREATE INDEX tk_briefings_by_agent ON tk_briefings (agent_id, text_bytes);
 CREATE INDEX tk_briefings_by_message ON tk_briefings (message_id);
 CREATE INDEX tk_briefings_unread ON tk_briefings (user_id, id DESC) WHERE read_at IS NULL;
 CREATE INDEX tk_compactions_by_conversation ON tk_compactions (conversation_id, to_seq DESC);
@@ -14,9 +15,9 @@ CREATE INDEX tk_contents_by_user ON tk_contents (user_id, size);
 CREATE INDEX tk_conversations_by_agent ON tk_conversations (user_id, agent_id, updated_at DESC, id DESC, status) WHERE deleted_at IS NULL;
 CREATE UNIQUE INDEX tk_conversations_by_session ON tk_conversations (session_hash);
 CREATE INDEX tk_conversations_by_user ON tk_conversations (user_id, updated_at DESC, id DESC, status) WHERE deleted_at IS NULL;
+CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);
 CREATE INDEX tk_conversations_deleted ON tk_conversations (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX tk_conversations_deleted_by_user ON tk_conversations (user_id, deleted_at DESC, id DESC, agent_id) WHERE deleted_at IS NOT NULL;
-CREATE INDEX tk_conversations_held ON tk_conversations (deleted_at) WHERE held_by IS NOT NULL;
 CREATE UNIQUE INDEX tk_conversations_main ON tk_conversations (user_id, agent_id) WHERE is_main AND deleted_at IS NULL;
 CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id);
 CREATE INDEX tk_conversations_pinned ON tk_conversations (user_id, updated_at DESC, id DESC, agent_id, status) WHERE is_pinned AND deleted_at IS NULL;
@@ -35,11 +36,13 @@ CREATE INDEX tk_import_user ON tk_imports (user_id, started_at);
 CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 CREATE INDEX tk_jobs_due ON tk_jobs (kind, run_at);
 CREATE INDEX tk_key_user ON tk_keys (user_id, created_at);
+CREATE INDEX tk_keys_by_parent ON tk_keys (parent_id);
 CREATE INDEX tk_ledger_agent ON tk_ledger (agent_id, day);
 CREATE INDEX tk_ledger_day ON tk_ledger (day);
 CREATE INDEX tk_ledger_user ON tk_ledger (user_id, day);
 CREATE INDEX tk_memories_by_agent ON tk_memories (agent_id);
 CREATE INDEX tk_memories_by_user ON tk_memories (user_id, agent_id, id);
+CREATE INDEX tk_memories_bytes ON tk_memories (user_id, text_bytes);
 CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id);
 CREATE UNIQUE INDEX tk_messages_by_seq ON tk_messages (conversation_id, seq);
 CREATE INDEX tk_messages_by_turn ON tk_messages (turn_id);
@@ -56,7 +59,6 @@ CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
-CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -72,7 +74,6 @@ CREATE INDEX tk_turns_leases ON tk_turns (lease_until) WHERE status = 'RUNNING' 
 CREATE INDEX tk_turns_logged ON tk_turns (ended_at) WHERE has_log AND ended_at IS NOT NULL;
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_waiting ON tk_turns (user_id) WHERE status = 'WAITING' AND origin = 'live';
-CREATE INDEX tk_users_deleted ON tk_users (id) WHERE deleted_at IS NOT NULL;
 CREATE TABLE tk_agents (
     id uuid NOT NULL PRIMARY KEY,
     owner_id text REFERENCES tk_users (id) ON DELETE SET NULL,
@@ -88,13 +89,17 @@ CREATE TABLE tk_agents (
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     deleted_at bigint,
-    is_cleared boolean NOT NULL DEFAULT FALSE
+    is_cleared boolean NOT NULL DEFAULT FALSE,
+    prompt_bytes bigint NOT NULL DEFAULT 0,
+    text_bytes bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_allowances (
     user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,
     paced_to bigint NOT NULL,
     beginning text NOT NULL,
-    uploads_paced_to bigint NOT NULL DEFAULT 0
+    uploads_paced_to bigint NOT NULL DEFAULT 0,
+    writes_paced_to bigint NOT NULL DEFAULT 0,
+    replies text NOT NULL DEFAULT '{}'
 );
 CREATE TABLE tk_approvals (
     id uuid NOT NULL PRIMARY KEY,
@@ -135,6 +140,7 @@ CREATE TABLE tk_briefings (
     message_id uuid REFERENCES tk_messages (id) ON DELETE SET NULL,
     created_at bigint NOT NULL,
     read_at bigint,
+    text_bytes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (user_id, id)
 );
 CREATE VIRTUAL TABLE tk_chunk_terms USING fts5 (terms, content = '', detail = none, tokenize = 'ascii');
@@ -203,7 +209,7 @@ CREATE TABLE tk_conversations (
     session_hash text,
     is_pinned boolean NOT NULL DEFAULT FALSE,
     window_reset_seq bigint NOT NULL DEFAULT 0,
-    held_by text
+    text_bytes bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_counters (
     name text NOT NULL PRIMARY KEY,
@@ -287,13 +293,6 @@ CREATE TABLE tk_files (
     created_at bigint NOT NULL,
     unsent_since bigint
 );
-CREATE TABLE tk_former_spending (
-    name text NOT NULL,
-    period text NOT NULL,
-    currency text NOT NULL,
-    spent bigint NOT NULL,
-    PRIMARY KEY (name, period, currency)
-);
 CREATE TABLE tk_gateways (
     name text NOT NULL PRIMARY KEY,
     kind text NOT NULL CHECK (kind IN ('anthropic', 'openai', 'responses', 'local')),
@@ -343,7 +342,9 @@ CREATE TABLE tk_keys (
     budget_month bigint,
     created_at bigint NOT NULL,
     expires_at bigint,
-    last_used_at bigint
+    last_used_at bigint,
+    parent_id uuid REFERENCES tk_keys (id) ON DELETE CASCADE,
+    payer_id uuid
 );
 CREATE TABLE tk_ledger (
     id uuid NOT NULL PRIMARY KEY,
@@ -373,7 +374,8 @@ CREATE TABLE tk_memories (
     agent_id uuid NOT NULL REFERENCES tk_agents (id) ON DELETE CASCADE,
     content text NOT NULL CHECK (trim(content, :blank) <> ''),
     tags text,
-    created_at bigint NOT NULL
+    created_at bigint NOT NULL,
+    text_bytes bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_messages (
     id uuid NOT NULL PRIMARY KEY,
@@ -481,8 +483,7 @@ CREATE TABLE tk_reservations (
     currency text NOT NULL,
     held_by text NOT NULL,
     at bigint NOT NULL,
-    day text NOT NULL,
-    fence bigint NOT NULL DEFAULT 0
+    day text NOT NULL
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -506,8 +507,7 @@ CREATE TABLE tk_shares (
     files text NOT NULL,
     with_tools boolean NOT NULL,
     created_at bigint NOT NULL,
-    expires_at bigint,
-    preview text
+    expires_at bigint
 );
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
@@ -591,8 +591,7 @@ CREATE TABLE tk_turns (
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
     created_at bigint NOT NULL,
-    instructions text NOT NULL DEFAULT '',
-    deleted_at bigint
+    instructions text NOT NULL DEFAULT ''
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,
@@ -600,8 +599,13 @@ CREATE TABLE tk_vectors (
     embedder text NOT NULL,
     vector bytea NOT NULL
 );
+CREATE TRIGGER tk_agents_counted AFTER INSERT ON tk_agents BEGIN UPDATE tk_agents SET text_bytes = 200 + prompt_bytes + length(CAST(description AS blob)) + length(CAST(system_prompt AS blob)) + length(CAST(settings AS blob)) WHERE id = new.id; END;
+CREATE TRIGGER tk_agents_recounted AFTER UPDATE OF prompt_bytes, description, system_prompt, settings ON tk_agents BEGIN UPDATE tk_agents SET text_bytes = 200 + prompt_bytes + length(CAST(description AS blob)) + length(CAST(system_prompt AS blob)) + length(CAST(settings AS blob)) WHERE id = new.id; END;
+CREATE TRIGGER tk_briefings_counted AFTER INSERT ON tk_briefings BEGIN UPDATE tk_briefings SET text_bytes = 200 + length(CAST(title AS blob)) + length(CAST(summary AS blob)) + COALESCE(length(CAST(data AS blob)), 0) + COALESCE(length(CAST(actions AS blob)), 0) WHERE user_id = new.user_id AND id = new.id; END;
 CREATE TRIGGER tk_chunks_come AFTER INSERT ON tk_chunks BEGIN INSERT INTO tk_chunk_terms (rowid, terms) VALUES (new.id, new.terms); END;
 CREATE TRIGGER tk_chunks_go AFTER DELETE ON tk_chunks BEGIN INSERT INTO tk_chunk_terms (tk_chunk_terms, rowid, terms) VALUES ('delete', old.id, old.terms); END;
 CREATE TRIGGER tk_entries_come AFTER INSERT ON tk_entries BEGIN INSERT INTO tk_entry_terms (rowid, terms) VALUES (new.id, new.terms); END;
 CREATE TRIGGER tk_entries_go AFTER DELETE ON tk_entries BEGIN INSERT INTO tk_entry_terms (tk_entry_terms, rowid, terms) VALUES ('delete', old.id, old.terms); END;
+CREATE TRIGGER tk_memories_counted AFTER INSERT ON tk_memories BEGIN UPDATE tk_memories SET text_bytes = 200 + length(CAST(content AS blob)) + COALESCE(length(CAST(tags AS blob)), 0) WHERE id = new.id; END;
+CREATE TRIGGER tk_memories_recounted AFTER UPDATE OF content, tags ON tk_memories BEGIN UPDATE tk_memories SET text_bytes = 200 + length(CAST(content AS blob)) + COALESCE(length(CAST(tags AS blob)), 0) WHERE id = new.id; END;
 CREATE TRIGGER tk_receipt_texts_go AFTER DELETE ON tk_receipt_texts BEGIN INSERT INTO tk_let_go_texts (sha256) VALUES (old.sha256); END;

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
-from typing import Any, LiteralString, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple, cast, get_args
 
 import psycopg
 
@@ -27,6 +27,7 @@ import threadkeep.storage
 from tests.postgres import open_postgres
 from threadkeep.domain.conversation import ListedStatus
 from threadkeep.storage import briefings, conversations, feedback, tool_calls
+from threadkeep.storage.allowances import Paced, take_of, wait_for
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.store import open_database
 
@@ -59,6 +60,8 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
         f"unread={unread}, agents={by_agents}": briefing_page(unread=unread, by_agents=by_agents)
         for unread, by_agents in product((False, True), (False, True))
     },
+    "allowances.take_of": {it: take_of(it) for it in get_args(Paced)},
+    "allowances.wait_for": {it: wait_for(it) for it in get_args(Paced)},
     "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
     "messages._page": "planned as PAGES",
     "purging._some": "planned as OF_CONVERSATIONS, OF_AGENTS and OF_USERS",

@@ -12,6 +12,8 @@ holds replies outside turns, each with the time until which it has its place.
 
 import time
 from collections.abc import Collection
+from functools import cache
+from typing import Literal
 
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.errors import RateLimited
@@ -86,39 +88,30 @@ _WAIT = Statement(
 )
 
 
-class _Pace:
-    """The same pace for something else, by its column; several can be taken at once."""
-
-    def __init__(self, column: str) -> None:
-        self._take = Statement(
-            f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning, {column})
-            VALUES (:user_id, 0, '{{}}', {{now}} * 1000 + :cost_us)
-            ON CONFLICT (user_id) DO UPDATE
-            SET {column} = GREATEST(kept.{column}, {{now}} * 1000) + :cost_us
-            WHERE GREATEST(kept.{column}, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
-            RETURNING user_id"""
-        )
-        # Asked only after a refusal.
-        self._wait = Statement(
-            f"""SELECT {column} + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
-            WHERE user_id = :user_id"""
-        )
-
-    async def take(self, database: Database, user_id: UserId, count: int, most: int) -> float:
-        """Takes some and returns 0, or takes none and returns how many seconds to wait."""
-        cost_us = MINUTE_MS * 1000 * min(count, most) // most
-        if await database.write(lambda: self._taken(user_id, cost_us)):
-            return 0
-        rows = await database.fetch(self._wait(user_id=user_id, cost_us=cost_us))
-        return max(rows[0][0] / 1_000_000, 0.001) if rows else 1
-
-    def _taken(self, user_id: UserId, cost_us: int) -> Plan[bool]:
-        # Somebody may do this before anything else.
-        yield ENSURE_USER(id=user_id, now=int(time.time() * 1000))
-        return bool((yield self._take(user_id=user_id, cost_us=cost_us)))
+Paced = Literal["uploads_paced_to", "writes_paced_to"]
+"""What else has such a pace, by its column; several can be taken at once."""
 
 
-_UPLOADS, _WRITES = _Pace("uploads_paced_to"), _Pace("writes_paced_to")
+@cache
+def take_of(column: Paced) -> Statement:
+    """Takes some."""
+    return Statement(
+        f"""INSERT INTO tk_allowances AS kept (user_id, paced_to, beginning, {column})
+        VALUES (:user_id, 0, '{{}}', {{now}} * 1000 + :cost_us)
+        ON CONFLICT (user_id) DO UPDATE
+        SET {column} = GREATEST(kept.{column}, {{now}} * 1000) + :cost_us
+        WHERE GREATEST(kept.{column}, {{now}} * 1000) + :cost_us <= ({{now}} + {MINUTE_MS}) * 1000
+        RETURNING user_id"""
+    )
+
+
+@cache
+def wait_for(column: Paced) -> Statement:
+    """How long until some can be taken; asked only after a refusal."""
+    return Statement(
+        f"""SELECT {column} + :cost_us - ({{now}} + {MINUTE_MS}) * 1000 FROM tk_allowances
+        WHERE user_id = :user_id"""
+    )
 
 
 class SqlAllowances:
@@ -165,14 +158,22 @@ class SqlAllowances:
     async def take_uploads(self, user_id: UserId, count: int) -> None:
         """Takes files from those that the user may upload per minute, on whichever node."""
         most = self._caps.uploads_per_minute
-        if most and (wait_s := await _UPLOADS.take(self._database, user_id, count, most)):
+        if most and (wait_s := await self._paced("uploads_paced_to", user_id, count, most)):
             raise self._caps.too_many_uploads(wait_s=wait_s)
 
     async def take_write(self, user_id: UserId) -> None:
         """Takes one of the things that the user may create per minute besides turns, on whichever node."""
         most = self._caps.writes_per_minute
-        if most and (wait_s := await _WRITES.take(self._database, user_id, 1, most)):
+        if most and (wait_s := await self._paced("writes_paced_to", user_id, 1, most)):
             raise self._caps.too_many_writes(wait_s=wait_s)
+
+    async def _paced(self, column: Paced, user_id: UserId, count: int, most: int) -> float:
+        """Takes some and returns 0, or takes none and returns how many seconds to wait."""
+        cost_us = MINUTE_MS * 1000 * min(count, most) // most
+        if await self._database.write(lambda: _take_paced(column, user_id, cost_us)):
+            return 0
+        rows = await self._database.fetch(wait_for(column)(user_id=user_id, cost_us=cost_us))
+        return max(rows[0][0] / 1_000_000, 0.001) if rows else 1
 
     async def _take(
         self,
@@ -199,3 +200,9 @@ class SqlAllowances:
         if waits or not self._caps.at_once:
             return self._caps.too_many_a_minute(wait_s=waits[0][0] / 1_000_000 if waits else 1)
         return self._caps.too_many_at_once()
+
+
+def _take_paced(column: Paced, user_id: UserId, cost_us: int) -> Plan[bool]:
+    # Somebody may do this before anything else.
+    yield ENSURE_USER(id=user_id, now=int(time.time() * 1000))
+    return bool((yield take_of(column)(user_id=user_id, cost_us=cost_us)))

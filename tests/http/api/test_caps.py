@@ -15,6 +15,7 @@ from tests.retrieval.sending import send
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings, create_app
 from threadkeep.domain.caps import CAPPED_SETTINGS
+from threadkeep.domain.user import LOCAL
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait, scripted_settings
 from threadkeep.testing.waiting import until
 
@@ -256,9 +257,11 @@ async def test_documents_of_one_upload_are_all_taken_or_none(
 
 
 async def test_owner_keeps_no_more_bytes_than_allowed(capped: Capped, tmp_path: Path):
-    async with capped(user_bytes=1000) as talk:
+    async with capped() as talk:
         agent = (await make(talk)).json()["id"]
-        path = f"/api/agents/{agent}/documents"
+        size = await talk.store.stored_bytes.of_user(LOCAL)
+    path = f"/api/agents/{agent}/documents"
+    async with capped(user_bytes=size + 1000) as talk:
         assert len(await send(talk.client, agent, first__txt="x" * 600)) == 1
         refused = await talk.client.post(path, files={"files": ("second.txt", "y" * 401)})
         refusal(refused, 422, "LIMIT_NOT_ALLOWED")

@@ -770,6 +770,7 @@ export interface KeyView {
   scopes: Scope[];
   agents: string[] | null;
   budgetMonth: string | null;
+  parentId: string | null;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
@@ -954,6 +955,7 @@ export interface NewKeyView {
   scopes: Scope[];
   agents: string[] | null;
   budgetMonth: string | null;
+  parentId: string | null;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
