@@ -1,4 +1,4 @@
-"""An SDK that repeats a request by itself gets the turn that the first one began, also when that has ended."""
+"""An SDK that repeats a request by itself gets the turn that the first one began, even after its end."""
 
 from typing import Any
 
