@@ -48,5 +48,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def nothing_left(working_folder: Path) -> Iterator[None]:
     """A test keeps its data in a folder of its own, not where the next one would find it."""
     yield
-    left = {it.name for it in working_folder.iterdir()} - {".hypothesis"}
-    assert not left, f"this test wrote {left} into the folder where it stood"
+    left = [it for it in working_folder.iterdir() if it.name != ".hypothesis"]
+    for it in left:
+        shutil.rmtree(it) if it.is_dir() else it.unlink()
+    assert not left, f"this test wrote {[it.name for it in left]} into the folder where it stood"
