@@ -1,6 +1,7 @@
 """Shares: a user shares a conversation up to a message; everyone with the link can read it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.clock import Clock
@@ -78,11 +79,7 @@ class Shares:
             message_id=messages[-1].id,
             title=conversation.title or "",
             runs=runs_of(message.seq for message in messages),
-            files=frozenset(
-                file_id
-                for message in messages
-                for file_id in files_of(shown_of(message, with_tools=draft.with_tools))
-            ),
+            files=await asyncio.to_thread(_files_in, messages, with_tools=draft.with_tools),
             with_tools=draft.with_tools,
             created_at=now,
             expires_at=draft.expires_at,
@@ -177,3 +174,8 @@ class Shares:
 def _shown_text(message: Message) -> str:
     """What a reader sees: models write Markdown, and what a person writes is shown as it is."""
     return plain_text(message.text) if message.role is MessageRole.ASSISTANT else message.text
+
+
+def _files_in(messages: Iterable[Message], *, with_tools: bool) -> frozenset[PayloadId]:
+    """The files that a share of messages shows; a long conversation has many messages."""
+    return frozenset(id_ for it in messages for id_ in files_of(shown_of(it, with_tools=with_tools)))
