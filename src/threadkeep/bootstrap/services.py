@@ -388,6 +388,7 @@ def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) ->
             conversation_bytes=32 * MB,
             conversations=100_000,
             unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
+            message_parts=20_000,
             directory_bytes=8 * MB,
         ),
     )

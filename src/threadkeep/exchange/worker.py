@@ -227,7 +227,11 @@ class _Session:
     def _sent(self, whole: WholeConversation) -> Reply:
         """Checks and sends a conversation, unless it is flawed."""
         name = f"conversation {whole.conversation.title or whole.conversation.id!r}"
-        most = MOST_GROWTH * self._opening.limits.conversation_bytes
+        limits = self._opening.limits
+        most, parts = MOST_GROWTH * limits.conversation_bytes, limits.message_parts
+        if parts is not None and any(len(it.parts) > parts for it in whole.messages):
+            why = f"one of its messages has more than {parts:,} parts"
+            return _flawed(name, why, SkipReason.TOO_LARGE)
         try:
             with self._budget():
                 if whole.messages:

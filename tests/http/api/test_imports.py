@@ -219,6 +219,12 @@ async def test_import_has_limits(api: Api, alice: httpx.AsyncClient, monkeypatch
     run = await ended(alice, await begin(alice, "a.json", in_json(long, numbered(2))))
     assert (run["imported"], run["problems"][0]["why"]) == (1, "it is larger than 500 bytes")
     assert run["problems"][0]["reason"] == "too_large"
+    object.__setattr__(runs._limits, "conversation_bytes", 50_000)
+    object.__setattr__(runs._limits, "message_parts", 2)
+    run = await ended(alice, await begin(alice, "a.json", in_json(claude(), numbered(3))))
+    assert run["problems"][0]["why"] == "one of its messages has more than 2 parts"
+    assert (run["imported"], run["problems"][0]["reason"]) == (1, "too_large")
+    object.__setattr__(runs._limits, "message_parts", None)
     monkeypatch.setattr(runs, "most_bytes", 2_000)
     refusal(await begin(alice, "a.json", b"[" + b" " * 3_000), 413, "PAYLOAD_TOO_LARGE")
     monkeypatch.setattr(runs, "_allowances", LocalAllowances(TurnCaps(uploads_per_minute=1)))

@@ -66,6 +66,8 @@ class ImportLimits:
     conversations: int | None = None
     unpacked_bytes: int | None = None
     """Of all conversations, and of all files beside them that are read."""
+    message_parts: int | None = None
+    """Of one message; a conversation with more is flawed: we handle a message at a time."""
     directory_bytes: int | None = None
     """Of the list of files that a ZIP file has at its end."""
 
