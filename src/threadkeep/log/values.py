@@ -1,6 +1,7 @@
 """Puts values from the payload store back into stored chunks, for clients."""
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -9,6 +10,9 @@ from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.log.format import has_references, put_back, references_in
 from threadkeep.ports.payloads import Lost, PayloadStore
 from threadkeep.ports.turn_log import LogChunk
+
+MOST_PUT_BACK_AT_ONCE = 256 * 1024
+"""More than this would delay others: a thread does it."""
 
 
 async def whole_chunks(
@@ -19,6 +23,12 @@ async def whole_chunks(
         return chunks
     refs = (ref for chunk in chunks for ref in references_in(chunk.events))
     found = await load_values(store, conversation_id, refs)
+    if sum(map(len, found.values())) <= MOST_PUT_BACK_AT_ONCE:
+        return _put_back(chunks, found)
+    return await asyncio.to_thread(_put_back, chunks, found)
+
+
+def _put_back(chunks: Sequence[LogChunk], found: Mapping[PayloadId, bytes]) -> Sequence[LogChunk]:
     return [
         replace(chunk, events=put_back(chunk.events, found)) if has_references(chunk.events) else chunk
         for chunk in chunks

@@ -48,7 +48,7 @@ class ReachSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         Meta(
             gt=0,
             le=3600,
-            description="Seconds for a request's body to arrive, plus one for each 8 KB received.",
+            description="Seconds that a body may pause; it must arrive at 8 KB a second on average.",
         ),
     ] = 20
     keep_alive_s: Annotated[
