@@ -140,9 +140,7 @@ class Calls:
         """Each budget has spent what was paid and reserved what is open."""
         for user_id in self._users:
             for day in DAYS:
-                for state in await self._ledger.states(
-                    _all_budgets(Payer(user_id, self._agent), day), "USD"
-                ):
+                for state in await self._ledger.states(_all_budgets(Payer(user_id, self._agent), day), "USD"):
                     budget = state.budget
                     key = budget.scope, budget.scope_id, budget.period
                     held = (

@@ -77,7 +77,8 @@ class TurnLogStore(Protocol):
     ) -> set[TurnId]:
         """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted.
 
-        In the same transaction, stores receipts, under their turns' fences too, of turns whose chunk isn't refused.
+        In the same transaction, stores receipts, each under its turn's fence, of turns whose chunk isn't
+        refused.
         """
         ...
 

@@ -11,14 +11,15 @@ from threadkeep.ports.receipts import PriorReceipt, TurnReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 
-# A turn has one receipt: what the node that holds it has sent. One of a node that has lost the turn isn't kept,
-# and one that was stored before is replaced. Many turns start together, so each statement takes all of
+# A turn has one receipt: what the node that holds it has sent. One of a node that has lost the turn isn't
+# kept, and one that was stored before is replaced. Many turns start together, so each statement takes all of
 # their receipts.
 _ADD = Statement(
     """INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     SELECT turn.id, turn.conversation_id, json_extract(value, '$[2]')
     FROM json_each(:receipts)
-    JOIN tk_turns AS turn ON turn.id = json_extract(value, '$[0]') AND turn.fence = json_extract(value, '$[1]')
+    JOIN tk_turns AS turn ON turn.id = json_extract(value, '$[0]')
+        AND turn.fence = json_extract(value, '$[1]')
     WHERE TRUE ON CONFLICT (turn_id) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id""",
     postgres="""INSERT INTO tk_receipts (turn_id, conversation_id, receipt)
     SELECT turn.id, turn.conversation_id, value ->> 2

@@ -1,8 +1,9 @@
 """Charges: adds calls to the ledger and counts them in what their users, agents and keys have spent.
 
 They are counted whether or not there is a budget, so that one that is set later finds what was spent, and
-nothing ever sums up the ledger for it. A turn's calls are charged in the transaction that stores their usage events. Charging is the last step of any
-transaction, and rows of `tk_spending` are written in order, so that two nodes never wait for each other.
+nothing ever sums up the ledger for it. A turn's calls are charged in the transaction that stores their usage
+events. Charging is the last step of any transaction, and rows of `tk_spending` are written in order, so that two
+nodes never wait for each other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,8 +68,8 @@ def charging(accepted: str | None = None) -> str:
         {_COUNTED_ON_POSTGRES})"""
 
 
-# On PostgreSQL one statement does everything and returns nothing. SQLite adds the rows and says whether anything
-# is reserved; the rest follows in steps of the same transaction.
+# On PostgreSQL one statement does everything and returns nothing. SQLite adds the rows and says whether
+# anything is reserved; the rest follows in steps of the same transaction.
 _CHARGE = Statement(
     f"""INSERT INTO tk_ledger ({LEDGER_COLUMNS})
     SELECT {_EXTRACTED} FROM json_each(:charges) WHERE TRUE
@@ -130,7 +131,7 @@ def count_spending(
     reserved: Iterable[tuple[SpendingKey, int]],
     also: Iterable[SpendingKey] = (),
 ) -> Plan[None]:
-    """Adds to what is spent and reserved; locks these rows, and those of `also`, until the transaction ends."""
+    """Adds to what is spent and reserved. These rows, and those of `also`, are then locked."""
     changes: dict[SpendingKey, list[int]] = {key: [0, 0] for key in also}
     for key, amount in spent:
         if amount:
