@@ -2,8 +2,8 @@
 
 They are counted whether or not there is a budget, so that one that is set later finds what was spent, and
 nothing ever sums up the ledger for it. A turn's calls are charged in the transaction that stores their usage
-events. Charging is the last step of any transaction, and rows of `tk_spending` are written in order, so that two
-nodes never wait for each other.
+events. Charging is the last step of any transaction, and rows of `tk_spending` are written in order, so that
+two nodes never wait for each other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
