@@ -44,9 +44,9 @@ class Listening:
         self.heard.append(query)
         return await self._database.fetch(query)
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         self.heard.append(query)
-        return await self._database.execute(query, urgent=urgent)
+        return await self._database.execute(query, urgent=urgent, apart=apart)
 
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         return await self._database.read(lambda: self._overhear(plan()))

@@ -78,9 +78,9 @@ class Recording:
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         return await self._database.read(lambda: self._noted(plan()))
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> Rows:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> Rows:
         self.queries.append(query)
-        return await self._database.execute(query, urgent=urgent)
+        return await self._database.execute(query, urgent=urgent, apart=apart)
 
     async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
         return await self._database.write(lambda: self._noted(plan()))

@@ -37,7 +37,7 @@ DAYS_READ = 30
 def question() -> Query:
     with pytest.raises(Asked) as asked:
         which = UsageFilter("2026-10-19", "2026-11-17", ALICE)
-        asyncio.run(SqlLedger(asking).usage(which, ["day"]))
+        asyncio.run(SqlLedger(asking, b"").usage(which, ["day"]))
     return asked.value.query
 
 

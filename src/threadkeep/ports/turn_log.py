@@ -77,7 +77,8 @@ class TurnLogStore(Protocol):
     ) -> set[TurnId]:
         """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted.
 
-        In the same transaction, stores receipts of turns whose chunk isn't refused, under their fences too.
+        In the same transaction, stores receipts, each under its turn's fence, of turns whose chunk isn't
+        refused.
         """
         ...
 

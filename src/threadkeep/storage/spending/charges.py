@@ -131,7 +131,7 @@ def count_spending(
     reserved: Iterable[tuple[SpendingKey, int]],
     also: Iterable[SpendingKey] = (),
 ) -> Plan[None]:
-    """Adds to what is spent and reserved; locks these rows, and those of `also`, until the commit."""
+    """Adds to what is spent and reserved. These rows, and those of `also`, are then locked."""
     changes: dict[SpendingKey, list[int]] = {key: [0, 0] for key in also}
     for key, amount in spent:
         if amount:

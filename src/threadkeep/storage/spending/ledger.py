@@ -97,7 +97,7 @@ _FORGET_FORMER = Statement("DELETE FROM tk_former_spending WHERE period < :day A
 _FREE_OF_USER = Statement(
     "DELETE FROM tk_reservations WHERE user_id = :user_id RETURNING amount, currency, held_by"
 )
-# Without a lock: whoever asks has locked the user and their reservations, so that nothing is charged.
+# Without a lock: whoever asks has locked the user, so that nothing is charged meanwhile, and their calls.
 _SPENT_BY = Statement(
     "SELECT period, currency, spent, reserved FROM tk_spending WHERE scope = 'user' AND scope_id = :user_id"
 )
@@ -107,8 +107,8 @@ _KEEP_SPENT = Statement(
     DO UPDATE SET spent = MIN(tk_former_spending.spent + excluded.spent, {MOST_COUNTED})""",
     postgres=f"""INSERT INTO tk_former_spending (name, period, currency, spent)
     VALUES (:name, :period, :currency, :spent) ON CONFLICT (name, period, currency)
-    DO UPDATE SET
-        spent = LEAST(CAST(tk_former_spending.spent AS numeric) + excluded.spent, {MOST_COUNTED})""",
+    DO UPDATE SET spent =
+        LEAST(CAST(tk_former_spending.spent AS numeric) + excluded.spent, {MOST_COUNTED})""",
 )
 _FORGET_USER = Statement("DELETE FROM tk_spending WHERE scope = 'user' AND scope_id = :user_id")
 _MOVE_RESERVATIONS = Statement(
