@@ -22,6 +22,7 @@ from tests.making import (
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import RateLimited, StorageConflict
 from threadkeep.domain.events import Done, UserMessage
+from threadkeep.domain.ids import KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
@@ -75,7 +76,9 @@ async def test_messages_wait_in_their_order(store: Store):
     await store.queue.remove(begun.conversation.id, waiting[-1].id, NOW)
     last = await queue(store, begun, "last")
     assert await store.queue.waiting(begun.conversation.id) == [*waiting[:-1], last]
-    edited = await store.queue.edit(begun.conversation.id, waiting[0].id, "first")
+    key_id = KeyId(new_uuid())
+    edited = await store.queue.edit(begun.conversation.id, waiting[0].id, "first", key_id=key_id)
+    assert edited is not None and edited.key_id == key_id  # who edits it pays for it
     assert edited is not None
     assert (edited.id, edited.content) == (waiting[0].id, "first")
     assert (await contents(store, begun))[0] == "first"

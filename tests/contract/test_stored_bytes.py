@@ -1,8 +1,13 @@
 """How much a user stores: the counts are what a sum over everything would give, whoever writes."""
 
 from dataclasses import replace
+from typing import Any, cast
 
+import httpx
+
+from tests.conftest import Api
 from tests.contract.stored import Stored
+from tests.http.calls import items, new_agent, new_conversation
 from tests.making import (
     ALICE,
     BOB,
@@ -80,3 +85,34 @@ async def test_every_write_is_counted(stored: Stored):
     assert await store.stored_bytes.of_user(ALICE) == before + sizes[-2]
     await store.conversations.purge(ALICE, conversation.id)
     assert await store.stored_bytes.of_user(ALICE) == before
+
+
+async def test_forks_cards_and_runs_of_other_engines_are_counted(api: Api, alice: httpx.AsyncClient):
+    database: Database = cast("Any", api.store.stored_bytes)._database
+    agent = (await new_agent(alice))["id"]
+    conversation = (await new_conversation(alice, agent))["id"]
+    path = f"/api/conversations/{conversation}"
+    events = [
+        {
+            "id": "1",
+            "type": "ExecutionStarted",
+            "runId": "r",
+            "at": 1,
+            "input": "Was 天?",
+        },
+        {"id": "2", "type": "ExecutionCompleted", "runId": "r", "at": 2, "output": "é"},
+    ]
+    sizes = [await check_count(database, conversation)]
+    for sent in ([events[0]], [events[0]], events):  # a repeated event counts once
+        response = await alice.post(f"{path}/executions", json={"events": sent})
+        assert response.status_code == 200, response.text
+        sizes.append(await check_count(database, conversation))
+    assert sizes[0] < sizes[1] == sizes[2]
+    (_, reply) = await items(alice, f"{path}/messages")
+    forked = await alice.post(f"{path}/fork", json={"messageId": reply["id"]})
+    assert forked.status_code == 201, forked.text
+    assert await check_count(database, forked.json()["id"]) > 400
+    card = {"agentId": agent, "userId": "alice", "title": "T", "summary": "S" * 99, "priority": "P1"}
+    briefing = (await alice.post("/api/briefings", json=card)).json()["id"]
+    started = (await alice.post(f"/api/briefings/{briefing}/actions/start_conversation")).json()
+    assert await check_count(database, started["conversationId"]) > 400

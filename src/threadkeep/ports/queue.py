@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.turn_log import LogChunk
@@ -43,9 +43,14 @@ class QueueStore(Protocol):
         ...
 
     async def edit(
-        self, conversation_id: ConversationId, message_id: MessageId, content: str
+        self,
+        conversation_id: ConversationId,
+        message_id: MessageId,
+        content: str,
+        *,
+        key_id: KeyId | None = None,
     ) -> QueuedMessage | None:
-        """Edits a queued message."""
+        """Edits a queued message; its turn counts for the key of who edited it."""
         ...
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId, now: int) -> bool:

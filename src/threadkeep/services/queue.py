@@ -32,7 +32,7 @@ class Queue:
         waiting = {it.id: it for it in await self._store.queue.waiting(conversation.id)}
         has_files = id_ in waiting and bool(waiting[id_].files)
         check_user_content(content, most=agent.settings.max_message_chars, has_files=has_files)
-        edited = await self._store.queue.edit(conversation.id, id_, content)
+        edited = await self._store.queue.edit(conversation.id, id_, content, key_id=user.key_id)
         if edited is None:
             raise MessageNotFound("This message isn't in the queue.")
         await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)

@@ -467,14 +467,23 @@ class Sending:
             raise InvalidRequest("A message that steers a turn can't choose its model.", param="model")
         if message.when_busy is WhenBusy.STEER and message.begun_with and message.begun_with.tools:
             raise InvalidRequest("A message that steers a turn can't bring tools.", param="tools")
-        queued = self._queued(
-            user, conversation, message, steers=turn_id if message.when_busy is WhenBusy.STEER else None
-        )
+        steers = message.when_busy is WhenBusy.STEER and await self._pays_for(user, turn_id)
+        queued = self._queued(user, conversation, message, steers=turn_id if steers else None)
         await self._store.queue.add(queued, turn_id, key)
         await self._node.announce(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_CHANGED, conversation.id)
         )
         return queued
+
+    async def _pays_for(self, user: User, turn_id: TurnId) -> bool:
+        """Whether what a user adds to a turn stays within the budget of their key, if it has one.
+
+        It wouldn't if somebody else pays for the turn; then the message gets a turn of its own.
+        """
+        if user.key is None or not user.key.budget_month:
+            return True
+        turn = await self._store.turns.get(user.id, turn_id)
+        return turn is not None and turn.key_id == user.key_id
 
     def _queued(
         self, user: User, conversation: Conversation, message: NewMessage, *, steers: TurnId | None = None

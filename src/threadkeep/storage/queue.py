@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ContentId, ConversationId, MessageId, TurnId
+from threadkeep.domain.ids import ContentId, ConversationId, KeyId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
@@ -28,7 +28,7 @@ _NOTE_ADDED = Statement(
 )
 # No row comes back if the message has left the queue.
 _EDIT = Statement(
-    f"""UPDATE tk_queued SET content = :content
+    f"""UPDATE tk_queued SET content = :content, key_id = :key_id
     WHERE message_id = :message_id AND conversation_id = :conversation_id AND taken_at IS NULL
     RETURNING {QUEUED_COLUMNS}"""
 )
@@ -82,11 +82,16 @@ class SqlQueue:
         await self._database.write(lambda: _add(message, active_turn_id, key))
 
     async def edit(
-        self, conversation_id: ConversationId, message_id: MessageId, content: str
+        self,
+        conversation_id: ConversationId,
+        message_id: MessageId,
+        content: str,
+        *,
+        key_id: KeyId | None = None,
     ) -> QueuedMessage | None:
         """Changes a waiting message; a turn that is about to send it has to read it again."""
         rows = await self._database.execute(
-            _EDIT(conversation_id=conversation_id, message_id=message_id, content=content)
+            _EDIT(conversation_id=conversation_id, message_id=message_id, content=content, key_id=key_id)
         )
         return to_queued(rows[0]) if rows else None
 

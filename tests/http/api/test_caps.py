@@ -216,6 +216,40 @@ async def test_two_nodes_begin_no_more_of_a_users_turns_than_one(
         assert (await send_message(nodes[1], conversations[0])).status_code == 202
 
 
+async def test_replies_outside_conversations_count_on_all_nodes(
+    postgres: Any, model: ScriptedModel, tmp_path: Path, crowded: None
+):
+    gate = Gate()
+    model.script([Say("Because.")], [Wait(gate), Say("Yes.")])
+    url = postgres.create_database(template="tk_test_template")
+    settings = scripted_settings(model, data=tmp_path, database_url=url, user_running_turns=1)
+    asked = {"model": "Advisor", "messages": [{"role": "user", "content": "Why?"}]}
+    async with AsyncExitStack() as stack:
+        one, two = [await stack.enter_async_context(talking(settings)) for _ in range(2)]
+        await make(one)
+        conversation = await one.titled_conversation()
+        turn = await one.begin(conversation)
+        await one.events(turn)
+        running = asyncio.create_task(one.client.post("/v1/chat/completions", json=asked))
+
+        async def has_begun() -> bool:
+            return len(model.requests) == 2
+
+        await until(has_begun)
+        for node in (one, two):
+            assert (await node.client.post("/v1/chat/completions", json=asked)).status_code == 429
+            refusal(await send_message(node, conversation), 429, "RATE_LIMITED")
+            rerun = await node.client.post(f"/api/turns/{turn}/rerun", json={}, headers=JSON)
+            refusal(rerun, 429, "RATE_LIMITED")
+        assert len(model.requests) == 2
+        gate.open()
+        assert (await running).status_code == 200
+        model.otherwise = [Say("Again.")]
+        for node in (two, one):  # the place is free again at once
+            rerun = await node.client.post(f"/api/turns/{turn}/rerun", json={}, headers=JSON)
+            assert rerun.status_code == 200, rerun.text
+
+
 async def test_owner_keeps_no_more_documents_than_allowed_over_all_agents(capped: Capped):
     async with capped(user_documents=3) as talk:
         agents = [(await make(talk)).json()["id"] for _ in range(2)]

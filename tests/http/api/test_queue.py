@@ -462,3 +462,20 @@ async def test_message_that_is_refused_stops_nothing(talk: Talk, model: Scripted
     assert all(it.status_code >= 400 for it in refused), [it.status_code for it in refused]
     gate.open()
     assert (await talk.events(turn))[-1]["status"] == "COMPLETED"
+
+
+async def test_key_with_a_budget_does_not_steer_a_turn_that_others_pay_for(talk: Talk, model: ScriptedModel):
+    gate = Gate()
+    model.script([Say("one"), Wait(gate)])
+    conversation = await talk.titled_conversation()
+    turn = (await post(talk, conversation, "1", "reject")).json()["turnId"]
+    answers: list[dict[str, Any]] = []
+    for budget in ("5", None):
+        body = {"name": "a program", "scopes": ["chat"], "budgetMonth": budget}
+        key = (await talk.client.post("/api/keys", json=body)).json()["key"]
+        talk.client.headers["x-api-key"] = key
+        answers.append((await post(talk, conversation, "2", "steer")).json())
+        del talk.client.headers["x-api-key"]
+    assert answers[0].keys() == {"queued", "messageId"}
+    assert (answers[1]["steered"], answers[1]["turnId"]) == (True, turn)
+    gate.open()

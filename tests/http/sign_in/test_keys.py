@@ -46,7 +46,7 @@ async def test_without_sign_in_a_key_counts_and_other_tokens_are_ignored(talk: T
     key = await make(talk.client, "read")
     response = await talk.client.post("/api/agents", json={"name": "x"}, headers=bearer(key))
     refusal(response, 403, "FORBIDDEN")
-    assert (await talk.client.get("/api/me", headers=bearer(key))).json() == {"id": "local", "role": "admin"}
+    assert (await talk.client.get("/api/me", headers=bearer(key))).json() == {"id": "local", "role": "user"}
     refusal(await talk.client.get("/api/me", headers={"x-api-key": UNKNOWN}), 401, "UNAUTHENTICATED")
     for other in ({"Authorization": "Bearer sk-anything"}, {"x-api-key": "sk-anything"}):
         assert (await talk.client.get("/api/me", headers=other)).status_code == 200
