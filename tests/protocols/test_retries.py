@@ -1,4 +1,4 @@
-"""An SDK that repeats a request by itself gets the turn that the first one began, also when that has ended."""
+"""An SDK that repeats a request by itself gets the turn that the first one began, even if it has ended."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.protocols.test_refusals import PROTOCOLS, conversations, first_messag
 from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.services.sending import RETRIED_MS
-from threadkeep.testing import Say, ScriptedModel, Status
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, Status
 
 RETRY = {"x-stainless-retry-count": "1"}
 FOREIGN = [it for it in PROTOCOLS if it != "chat"]
@@ -17,7 +17,10 @@ FOREIGN = [it for it in PROTOCOLS if it != "chat"]
 
 @pytest.fixture(autouse=True)
 def replies(model: ScriptedModel) -> None:
-    model.otherwise = lambda request: [Say(f"Reply {len(model.requests)}.")]
+    def reply(request: Recorded) -> Reply:
+        return [Say(f"Reply {len(model.requests)}.")]
+
+    model.otherwise = reply
 
 
 async def answered(talk: Talk, conversation: str) -> list[Any]:
@@ -68,9 +71,7 @@ async def all_replies(talk: Talk) -> list[Any]:
     return [it for conversation in await conversations(talk) for it in await answered(talk, conversation)]
 
 
-async def test_retry_long_after_the_end_is_another_request(
-    talk: Talk, monkeypatch: pytest.MonkeyPatch
-):
+async def test_retry_long_after_the_end_is_another_request(talk: Talk, monkeypatch: pytest.MonkeyPatch):
     conversation = await talk.titled_conversation()
     await stopping(talk, "responses", conversation)
     later = system_clock() + RETRIED_MS + 1
@@ -113,6 +114,6 @@ async def test_only_a_count_of_retries_says_so(count: str, talk: Talk):
     await talk.client.post(
         "/v1/responses",
         json={"input": "Why is that so?", "conversation": conversation},
-        headers={"x-stainless-retry-count": count.encode()},
+        headers={b"x-stainless-retry-count": count.encode()},
     )
     assert len(await answered(talk, conversation)) == 2

@@ -54,9 +54,7 @@ async def test_each_of_several_messages_that_stop_a_turn_begins_its_own(talk: Ta
     await check_all_stop([talk], model)
 
 
-async def test_the_same_on_two_nodes(
-    postgres: Postgres, model: ScriptedModel, tmp_path: Path, crowded: None
-):
+async def test_the_same_on_two_nodes(postgres: Postgres, model: ScriptedModel, tmp_path: Path, crowded: None):
     url = postgres.create_database(template="tk_test_template")
     settings = scripted_settings(model, data=tmp_path, database_url=url, embedding_url="off")
     async with AsyncExitStack() as stack:
