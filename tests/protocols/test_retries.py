@@ -1,4 +1,4 @@
-"""An SDK that repeats a request by itself gets the turn that the first one began, even after its end."""
+"""An SDK that repeats a request by itself gets the turn that the first one began, even if it has ended."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from tests.protocols.test_refusals import PROTOCOLS, conversations, first_messag
 from tests.talking import Talk
 from threadkeep.clock import system_clock
 from threadkeep.services.sending import RETRIED_MS
-from threadkeep.testing import Say, ScriptedModel, Status
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, Status
 
 RETRY = {"x-stainless-retry-count": "1"}
 FOREIGN = [it for it in PROTOCOLS if it != "chat"]
@@ -17,7 +17,10 @@ FOREIGN = [it for it in PROTOCOLS if it != "chat"]
 
 @pytest.fixture(autouse=True)
 def replies(model: ScriptedModel) -> None:
-    model.otherwise = lambda request: [Say(f"Reply {len(model.requests)}.")]
+    def reply(request: Recorded) -> Reply:
+        return [Say(f"Reply {len(model.requests)}.")]
+
+    model.otherwise = reply
 
 
 async def answered(talk: Talk, conversation: str) -> list[Any]:
@@ -111,6 +114,6 @@ async def test_only_a_count_of_retries_says_so(count: str, talk: Talk):
     await talk.client.post(
         "/v1/responses",
         json={"input": "Why is that so?", "conversation": conversation},
-        headers={"x-stainless-retry-count": count.encode()},
+        headers={b"x-stainless-retry-count": count.encode()},
     )
     assert len(await answered(talk, conversation)) == 2

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
@@ -207,7 +208,8 @@ async def test_regenerated_answer_stands_beside_the_old_one_and_a_repeated_reque
     model.script([Say("Better"), Wait(gate), Say(".")])
     again = await chat.outside.regenerate(LOCAL, await chat.now(), BEGUN_WITH, question_id="m1")
     await gate.reached()
-    for which in ({"question_id": "m1"}, {"answer_id": first.assistant_message_id}):
+    asked = {"question_id": "m1"}, {"answer_id": first.assistant_message_id}
+    for which in map(dict[str, Any], asked):
         assert (await chat.outside.regenerate(LOCAL, await chat.now(), BEGUN_WITH, **which)).id == again.id
     gate.open()
     await chat.services.turns.finished(again)

@@ -110,6 +110,17 @@ CREATE TABLE tk_collections (
     CONSTRAINT tk_collections_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE,
     CONSTRAINT tk_collections_user_id_key UNIQUE (user_id)
 );
+CREATE TABLE tk_compaction_progress (
+    conversation_id uuid NOT NULL,
+    failures bigint NOT NULL,
+    from_seq bigint NOT NULL,
+    not_before bigint NOT NULL,
+    summary text NOT NULL,
+    text_count bigint NOT NULL,
+    texts_sha256 text NOT NULL,
+    CONSTRAINT tk_compaction_progress_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_compaction_progress_pkey PRIMARY KEY (conversation_id)
+);
 CREATE TABLE tk_compactions (
     archived_count bigint NOT NULL,
     conversation_id uuid NOT NULL,
@@ -688,6 +699,7 @@ CREATE UNIQUE INDEX tk_chunks_pkey ON public.tk_chunks USING btree (id);
 CREATE UNIQUE INDEX tk_collections_agent_id_key ON public.tk_collections USING btree (agent_id);
 CREATE UNIQUE INDEX tk_collections_pkey ON public.tk_collections USING btree (number);
 CREATE UNIQUE INDEX tk_collections_user_id_key ON public.tk_collections USING btree (user_id);
+CREATE UNIQUE INDEX tk_compaction_progress_pkey ON public.tk_compaction_progress USING btree (conversation_id);
 CREATE INDEX tk_compactions_by_conversation ON public.tk_compactions USING btree (conversation_id, to_seq DESC);
 CREATE UNIQUE INDEX tk_compactions_pkey ON public.tk_compactions USING btree (id);
 CREATE UNIQUE INDEX tk_content_pieces_pkey ON public.tk_content_pieces USING btree (content_id, number);

@@ -163,6 +163,15 @@ CREATE TABLE tk_collections (
     term_count bigint NOT NULL DEFAULT 0,
     removals bigint NOT NULL DEFAULT 0
 );
+CREATE TABLE tk_compaction_progress (
+    conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    from_seq bigint NOT NULL,
+    text_count bigint NOT NULL,
+    texts_sha256 text NOT NULL,
+    summary text NOT NULL,
+    failures bigint NOT NULL,
+    not_before bigint NOT NULL
+);
 CREATE TABLE tk_compactions (
     id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,

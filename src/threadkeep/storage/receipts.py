@@ -81,16 +81,10 @@ _TEXTS = Statement(
     """SELECT kept.sha256, kept.text FROM tk_receipt_texts AS used
     JOIN tk_prompt_texts AS kept ON kept.sha256 = used.sha256 WHERE used.turn_id = :turn_id"""
 )
+_SOME_OF = Statement("SELECT turn_id FROM tk_receipts WHERE conversation_id IN ({ids}) LIMIT :limit")
+_NAMED_BY = Statement("SELECT DISTINCT sha256 FROM tk_receipt_texts WHERE turn_id IN ({ids})")
+_FORGET_RECEIPTS = Statement("DELETE FROM tk_receipts WHERE turn_id IN ({ids})")
 # Lists are passed as JSON.
-_NAMED_IN = Statement(
-    """SELECT DISTINCT used.sha256 FROM tk_receipts AS receipt
-    JOIN tk_receipt_texts AS used ON used.turn_id = receipt.turn_id
-    WHERE receipt.conversation_id IN (SELECT value FROM json_each(:conversation_ids))""",
-    postgres="""SELECT DISTINCT used.sha256 FROM tk_receipts AS receipt
-    JOIN tk_receipt_texts AS used ON used.turn_id = receipt.turn_id
-    WHERE receipt.conversation_id IN (
-        SELECT value::uuid FROM json_array_elements_text(:conversation_ids::json))""",
-)
 _UNNAMED = "NOT EXISTS (SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256 = kept.sha256)"
 _AMONG = "kept.sha256 IN (SELECT value FROM json_each(:hashes))"
 _AMONG_POSTGRES = "kept.sha256 IN (SELECT value FROM json_array_elements_text(:hashes::json))"
@@ -153,9 +147,15 @@ class SqlReceipts:
             after = last
 
 
-def texts_named_in(conversation_ids: Sequence[ConversationId]) -> Plan[list[str]]:
-    """The hashes of the texts that the receipts of some conversations name."""
-    return [sha256 for (sha256,) in (yield _NAMED_IN(conversation_ids=to_json(conversation_ids)))]
+def forget_some_receipts(conversation_ids: Sequence[ConversationId], *, limit: int) -> Plan[int]:
+    """Deletes some receipts of conversations, and the texts that no other receipt names; returns how many."""
+    ids = to_json([id_ for (id_,) in (yield _SOME_OF(ids=to_json(conversation_ids), limit=limit))])
+    if ids == "[]":
+        return 0
+    texts = yield _NAMED_BY(ids=ids)
+    gone = yield _FORGET_RECEIPTS(ids=ids)
+    yield from forget_unnamed([sha256 for (sha256,) in texts])
+    return len(gone)
 
 
 def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:

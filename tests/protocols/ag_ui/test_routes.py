@@ -7,6 +7,9 @@ import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import new_agent
+from tests.making import NOW
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import AgentId, UserId
 
 pytestmark = ONLY_SQLITE
 URL = "/api/ag-ui"
@@ -59,9 +62,11 @@ async def test_info_lists_the_agents_that_the_user_may_talk_to(
     assert own not in (await bob.get(f"{URL}/info")).json()["agents"]
 
 
-async def test_thread_of_another_agent_is_a_conflict(alice: httpx.AsyncClient):
+async def test_thread_of_another_agent_is_a_conflict(alice: httpx.AsyncClient, api: Api):
     first, second = [(await new_agent(alice))["id"] for _ in range(2)]
-    await alice.post(f"{URL}/{first}", json=run())
+    made = Conversation.start(UserId("alice"), AgentId(first), NOW)
+    await api.store.conversations.add(made)
+    await api.store.outside_ids.bind(made, "t")
     refused = await alice.post(f"{URL}/{second}", json=run())
     assert (refused.status_code, refused.json()["error"]) == (409, "CONFLICT")
 

@@ -217,7 +217,8 @@ def _add_all(fresh: Sequence[Document], check_room: CheckRoom) -> Plan[list[Docu
     owners = yield _LOCK_OWNER(agent_id=fresh[0].agent_id)
     added: list[Document] = []
     for document in fresh:
-        added.append((yield from _add(document)))  # noqa: PERF401 - a comprehension can't yield
+        kept = yield from _add(document)
+        added.append(kept)
     is_more = any(new.id == it.id for new, it in zip(fresh, added, strict=True))
     for (owner_id,) in owners if is_more else ():
         documents, document_bytes = yield from document_totals(owner_id)
