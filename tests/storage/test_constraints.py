@@ -12,7 +12,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, Us
 from threadkeep.domain.text import BLANK_CHARACTERS
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database.connector import Database, Query, Statement
-from threadkeep.storage.file_contents import TableFileContents
+from threadkeep.storage.files.contents import TableFileContents
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.users import SqlUsers
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from threadkeep.ports.agents import AgentStore
+from threadkeep.ports.allowances import StoredBytes
 from threadkeep.ports.approvals import ApprovalStore
 from threadkeep.ports.branches import BranchStore
 from threadkeep.ports.briefings import BriefingStore
@@ -33,7 +34,6 @@ from threadkeep.ports.receipts import ReceiptStore
 from threadkeep.ports.repeats import RepeatStore
 from threadkeep.ports.retriever import ChunkIndex
 from threadkeep.ports.sharing.shares import ShareStore
-from threadkeep.ports.stored_bytes import StoredBytes
 from threadkeep.ports.turn_log import TurnLogStore
 from threadkeep.ports.turns import TurnStore
 from threadkeep.ports.users import UserStore

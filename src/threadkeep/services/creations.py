@@ -7,8 +7,7 @@ than they are sent.
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import LOCAL, User
-from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.stored_bytes import StoredBytes
+from threadkeep.ports.allowances import Allowances, StoredBytes
 
 
 class Creations:

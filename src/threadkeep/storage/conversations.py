@@ -13,7 +13,7 @@ from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
-from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.files.contents import FileContents
 from threadkeep.storage.purging import (
     CONVERSATIONS_AT_ONCE,
     HOLD_EXPIRED,

@@ -24,7 +24,7 @@ from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Rows, Statement
 from threadkeep.storage.feedback import feedback_on
-from threadkeep.storage.file_rows import mark_sent
+from threadkeep.storage.files.rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.text_bytes import ROW_BYTES, message_bytes
 from threadkeep.storage.tool_calls import (

@@ -26,9 +26,9 @@ from threadkeep.storage.exchange.import_runs import SqlImportRuns
 from threadkeep.storage.exchange.whole_conversations import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.feedback import SqlFeedback
-from threadkeep.storage.file_contents import FileContents, TableFileContents
-from threadkeep.storage.file_folder import FolderFileContents
-from threadkeep.storage.files import SqlFiles
+from threadkeep.storage.files.contents import FileContents, TableFileContents
+from threadkeep.storage.files.files import SqlFiles
+from threadkeep.storage.files.folder import FolderFileContents
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.keys import SqlKeys

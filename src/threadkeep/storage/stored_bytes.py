@@ -3,7 +3,7 @@
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.storage.database.connector import Database, Plan
 from threadkeep.storage.documents.documents import document_totals
-from threadkeep.storage.file_rows import FILE_BYTES
+from threadkeep.storage.files.rows import FILE_BYTES
 from threadkeep.storage.text_bytes import OF_CONVERSATION, text_bytes_of
 
 

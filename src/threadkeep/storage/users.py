@@ -11,7 +11,7 @@ from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
-from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.files.contents import FileContents
 from threadkeep.storage.former_users import former_name
 from threadkeep.storage.purging import (
     CONVERSATIONS_AT_ONCE,

@@ -4,7 +4,7 @@ from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange.store import Moved
 from threadkeep.storage.database.connector import Plan, Statement
-from threadkeep.storage.file_rows import lock_user
+from threadkeep.storage.files.rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER

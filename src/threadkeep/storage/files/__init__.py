@@ -1,0 +1,1 @@
+"""The files of messages in the database and on the disk."""
