@@ -54,7 +54,7 @@ def _page(order: str, condition: str = "") -> Statement:
     return Statement(
         rows,
         postgres=f"""SELECT {COLUMNS} FROM (
-        SELECT *, SUM(octet_length(content) + COALESCE(octet_length(parts), 0)) OVER (
+        SELECT {COLUMNS}, SUM(octet_length(content) + COALESCE(octet_length(parts), 0)) OVER (
             ORDER BY seq {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
         FROM ({rows}) AS page) AS sized
     WHERE bytes_before IS NULL OR bytes_before < :most_bytes ORDER BY seq {order}""",
