@@ -85,7 +85,7 @@ async def test_host_application_is_not_asked_about_a_key(tmp_path: Path):
         key = await make(client, "chat")
         del client.headers["x-user"]
         asked.clear()
-        assert (await client.get("/api/me", headers=bearer(key))).json() == {"id": "alice", "role": "admin"}
+        assert (await client.get("/api/me", headers=bearer(key))).json() == {"id": "alice", "role": "user"}
         refusal(await client.get("/api/me", headers={"x-api-key": UNKNOWN}), 401, "UNAUTHENTICATED")
         assert asked == []
         refusal(await client.get("/api/me"), 401, "UNAUTHENTICATED")
