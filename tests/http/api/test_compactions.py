@@ -220,8 +220,7 @@ async def test_long_summary_keeps_the_parts_that_it_has_paid_for(
     talk: Talk, model: ScriptedModel, in_parts: None
 ):
     conversation = await long_talk(talk)
-    answers: list[Reply] = [[Say("First.")], [Say("Second.")], [Status(400)]]
-    model.otherwise = lambda request: answers.pop(0) if answers else replies(request)
+    model.script([Say("First.")], [Say("Second.")], [Status(400)])
     assert (await compact(talk, conversation, keepLast=2)).status_code >= 500
     paid = len(summary_requests(model))
     assert (await compact(talk, conversation, keepLast=2)).json()["summary"] == SUMMARY
@@ -234,8 +233,7 @@ async def test_long_summary_keeps_the_parts_that_it_has_paid_for(
 
 async def test_kept_parts_count_only_for_the_same_messages(talk: Talk, model: ScriptedModel, in_parts: None):
     conversation = await long_talk(talk)
-    answers: list[Reply] = [[Say("First.")], [Say("Second.")], [Status(400)]]
-    model.otherwise = lambda request: answers.pop(0) if answers else replies(request)
+    model.script([Say("First.")], [Say("Second.")], [Status(400)])
     assert (await compact(talk, conversation, keepLast=2)).status_code >= 500
     paid = len(summary_requests(model))
     path = f"/api/conversations/{conversation}/messages?wait=true"
@@ -254,7 +252,11 @@ async def test_model_that_takes_too_long_is_asked_again_only_after_a_pause(
     compactions, clock = (await talk.app.services()).compactions, [system_clock()]
     monkeypatch.setattr(compactions, "_clock", lambda: clock[0])
     job, gate = {"user_id": "local", "conversation_id": conversation}, Gate()
-    model.otherwise = lambda request: [Wait(gate)] if is_summary(request) else [Say("OK.")]
+
+    def stall(request: Recorded) -> Reply:
+        return [Wait(gate)] if is_summary(request) else [Say("OK.")]
+
+    model.otherwise = stall
     pauses: list[int] = []
     for _ in range(3):
         await compactions.compact_later(job)  # ends: the queue doesn't try it again by itself
