@@ -519,6 +519,15 @@ CREATE TABLE tk_refused_chunks (
     CONSTRAINT tk_refused_chunks_chunk_id_fkey FOREIGN KEY (chunk_id) REFERENCES tk_chunks(id) ON DELETE CASCADE,
     CONSTRAINT tk_refused_chunks_pkey PRIMARY KEY (chunk_id)
 );
+CREATE TABLE tk_requests (
+    began_at bigint NOT NULL,
+    name text NOT NULL,
+    request_hash text NOT NULL,
+    response text,
+    user_id text NOT NULL,
+    CONSTRAINT tk_requests_pkey PRIMARY KEY (user_id, name),
+    CONSTRAINT tk_requests_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
 CREATE TABLE tk_reservations (
     agent_id uuid,
     amount bigint NOT NULL,
@@ -786,6 +795,8 @@ CREATE UNIQUE INDEX tk_receipt_texts_pkey ON public.tk_receipt_texts USING btree
 CREATE INDEX tk_receipts_by_conversation ON public.tk_receipts USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_receipts_pkey ON public.tk_receipts USING btree (turn_id);
 CREATE UNIQUE INDEX tk_refused_chunks_pkey ON public.tk_refused_chunks USING btree (chunk_id);
+CREATE INDEX tk_request_began ON public.tk_requests USING btree (began_at);
+CREATE UNIQUE INDEX tk_requests_pkey ON public.tk_requests USING btree (user_id, name);
 CREATE INDEX tk_reservation_time ON public.tk_reservations USING btree (at);
 CREATE INDEX tk_reservation_user ON public.tk_reservations USING btree (user_id);
 CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);

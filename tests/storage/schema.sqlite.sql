@@ -18,6 +18,7 @@ CREATE INDEX tk_conversations_by_user ON tk_conversations (user_id, updated_at D
 CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);
 CREATE INDEX tk_conversations_deleted ON tk_conversations (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX tk_conversations_deleted_by_user ON tk_conversations (user_id, deleted_at DESC, id DESC, agent_id) WHERE deleted_at IS NOT NULL;
+CREATE INDEX tk_conversations_held ON tk_conversations (deleted_at) WHERE held_by IS NOT NULL;
 CREATE UNIQUE INDEX tk_conversations_main ON tk_conversations (user_id, agent_id) WHERE is_main AND deleted_at IS NULL;
 CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id);
 CREATE INDEX tk_conversations_pinned ON tk_conversations (user_id, updated_at DESC, id DESC, agent_id, status) WHERE is_pinned AND deleted_at IS NULL;
@@ -55,10 +56,12 @@ CREATE INDEX tk_queued_by_key ON tk_queued (conversation_id, idempotency_key) WH
 CREATE INDEX tk_queued_waiting ON tk_queued (conversation_id, position) WHERE taken_at IS NULL;
 CREATE INDEX tk_receipt_texts_by_text ON tk_receipt_texts (sha256);
 CREATE INDEX tk_receipts_by_conversation ON tk_receipts (conversation_id);
+CREATE INDEX tk_request_began ON tk_requests (began_at);
 CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
+CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -74,6 +77,7 @@ CREATE INDEX tk_turns_leases ON tk_turns (lease_until) WHERE status = 'RUNNING' 
 CREATE INDEX tk_turns_logged ON tk_turns (ended_at) WHERE has_log AND ended_at IS NOT NULL;
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_waiting ON tk_turns (user_id) WHERE status = 'WAITING' AND origin = 'live';
+CREATE INDEX tk_users_deleted ON tk_users (id) WHERE deleted_at IS NOT NULL;
 CREATE TABLE tk_agents (
     id uuid NOT NULL PRIMARY KEY,
     owner_id text REFERENCES tk_users (id) ON DELETE SET NULL,
@@ -218,6 +222,7 @@ CREATE TABLE tk_conversations (
     session_hash text,
     is_pinned boolean NOT NULL DEFAULT FALSE,
     window_reset_seq bigint NOT NULL DEFAULT 0,
+    held_by text,
     text_bytes bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_counters (
@@ -301,6 +306,13 @@ CREATE TABLE tk_files (
     renditions text NOT NULL,
     created_at bigint NOT NULL,
     unsent_since bigint
+);
+CREATE TABLE tk_former_spending (
+    name text NOT NULL,
+    period text NOT NULL,
+    currency text NOT NULL,
+    spent bigint NOT NULL,
+    PRIMARY KEY (name, period, currency)
 );
 CREATE TABLE tk_gateways (
     name text NOT NULL PRIMARY KEY,
@@ -481,6 +493,14 @@ CREATE TABLE tk_refused_chunks (
     embedder text NOT NULL,
     tries bigint NOT NULL
 );
+CREATE TABLE tk_requests (
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    name text NOT NULL,
+    request_hash text NOT NULL,
+    response text,
+    began_at bigint NOT NULL,
+    PRIMARY KEY (user_id, name)
+);
 CREATE TABLE tk_reservations (
     id uuid NOT NULL PRIMARY KEY,
     user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
@@ -492,7 +512,8 @@ CREATE TABLE tk_reservations (
     currency text NOT NULL,
     held_by text NOT NULL,
     at bigint NOT NULL,
-    day text NOT NULL
+    day text NOT NULL,
+    fence bigint NOT NULL DEFAULT 0
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -516,7 +537,8 @@ CREATE TABLE tk_shares (
     files text NOT NULL,
     with_tools boolean NOT NULL,
     created_at bigint NOT NULL,
-    expires_at bigint
+    expires_at bigint,
+    preview text
 );
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),
@@ -600,7 +622,8 @@ CREATE TABLE tk_turns (
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
     created_at bigint NOT NULL,
-    instructions text NOT NULL DEFAULT ''
+    instructions text NOT NULL DEFAULT '',
+    deleted_at bigint
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,

@@ -83,6 +83,7 @@ OF_USERS: Mapping[str, Statement] = {
     "tk_memories": _some("tk_memories", "id", _OF_USER),
     "tk_briefings": _some("tk_briefings", "user_id, id", _OF_USER),
     "tk_ledger": _some("tk_ledger", "id", _OF_USER),
+    "tk_requests": _some("tk_requests", "user_id, name", _OF_USER),
 }
 # The log's chunks are found by their turns, page by page: most turns have none left.
 _TURNS = Statement(
