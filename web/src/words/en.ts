@@ -306,8 +306,6 @@ export const en = {
     conversation: { title: "Conversation not found", text: "It may have been deleted, or it belongs to someone else." },
     agent: { title: "Agent not found", text: "It may have been deleted, or it isn’t shared with you." },
   },
-  writtenHere: "You had written this here. It hasn’t been sent.",
-  useInNew: "Use in a new conversation",
   search: "Search",
   searchHint: (keys: string) => `Press ${keys} to search conversations and agents.`,
 

@@ -300,8 +300,6 @@ export const zh: Words = {
     conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
     agent: { title: "未找到智能体", text: "智能体可能已被删除，或未对你公开。" },
   },
-  writtenHere: "你在这里写了以下内容，尚未发送。",
-  useInNew: "用于新对话",
   search: "搜索",
   searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体`,
 
