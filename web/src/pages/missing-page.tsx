@@ -8,7 +8,7 @@ import { go, hrefOf } from "../state/route";
 import { CopyButton } from "../ui/copy-button";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
-import { useWrittenWords } from "../words/written";
+import { useMissingWords } from "../words/missing";
 
 /** What is not there. */
 export type Missing = "page" | "conversation" | "agent";
@@ -23,7 +23,8 @@ export interface MissingProps {
 /** Says that there is nothing at this address, and where to go from here. */
 export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
   const words = useWords();
-  const { title, text } = words.missing[what];
+  const missingWords = useMissingWords();
+  const { title, text } = missingWords.missing[what];
   useEffect(() => {
     document.title = `${title} · Threadkeep`;
   }, [title]);
@@ -47,7 +48,7 @@ export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
             <Search aria-hidden /> {words.search}
           </button>
         </div>
-        <p className="hint">{words.searchHint(`${COMMAND}+K`)}</p>
+        <p className="hint">{missingWords.searchHint(`${COMMAND}+K`)}</p>
       </div>
     </div>
   );
@@ -55,15 +56,15 @@ export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
 
 /** What was written to a conversation and not sent before it was deleted: it can be copied, or sent elsewhere. */
 function WrittenHere({ conversationId }: { conversationId: string }) {
-  const writtenWords = useWrittenWords();
+  const missingWords = useMissingWords();
   const [drafts] = useState(() => draftsIn(conversationId));
   return drafts.map(({ key, text }) => (
-    <section key={key} className="written-here" aria-label={writtenWords.writtenHere}>
-      <p>{writtenWords.writtenHere}</p>
+    <section key={key} className="written-here" aria-label={missingWords.writtenHere}>
+      <p>{missingWords.writtenHere}</p>
       <blockquote dir="auto">{text}</blockquote>
       <div className="choices">
         <button type="button" onClick={() => moveToNew(key, text)}>
-          {writtenWords.useInNew}
+          {missingWords.useInNew}
         </button>
         <CopyButton text={text} className="" isNamed />
       </div>
