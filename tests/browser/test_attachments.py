@@ -196,7 +196,8 @@ def test_draft_keeps_its_files_an_edit_too_and_a_queued_message_shows_them(page:
 
 def _expire_in_draft(page: Page, file_name: str) -> None:
     """As if a day had passed: the draft names a file that the server no longer has."""
-    key = "threadkeep.draft-files.new."
+    installation = page.evaluate("document.documentElement.dataset.installation")
+    key = f"threadkeep.{installation}.draft-files.new."
     kept: list[dict[str, Any]] = json.loads(page.evaluate("key => localStorage.getItem(key)", key))
     for file in kept:
         if file["fileName"] == file_name:

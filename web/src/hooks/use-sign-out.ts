@@ -1,5 +1,5 @@
 import { confirmed } from "../state/confirmation";
-import { draftCount } from "../state/drafts";
+import { draftKeys } from "../state/drafts";
 import { outbox } from "../state/front-end";
 import { signOut } from "../state/session";
 import { useWords } from "../words";
@@ -10,7 +10,7 @@ export function useSignOut(): () => void {
   return () => {
     void (async () => {
       const messages = (await outbox.unsent()).length;
-      const drafts = draftCount();
+      const drafts = draftKeys().length;
       const text = words.signOutUnsentText(messages, drafts);
       if (messages + drafts && !(await confirmed({ title: words.signOutUnsent, text, action: words.signOut }))) return;
       await outbox.discard();

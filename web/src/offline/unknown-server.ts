@@ -9,5 +9,5 @@ export async function askAboutUnknown(offlineWords: OfflineWords): Promise<void>
   const { length } = await outbox.ofUnknownServer();
   if (!length) return;
   const question = { title: offlineWords.sendUnknown(length), text: offlineWords.sendUnknownText, action: offlineWords.send, isHarmless: true };
-  await ((await confirmed(question)) ? outbox.adopt() : outbox.giveBack());
+  await outbox.settleUnknown(await confirmed(question));
 }

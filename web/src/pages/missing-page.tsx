@@ -2,12 +2,13 @@ import { Search, SquarePen } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { attachmentsOf, dropAttachments, keepFiles, outgoingFiles } from "../state/attachments";
-import { draftsIn, forgetDraft, newDraftKey, returnDraft } from "../state/drafts";
+import { draftKeys, forgetDraft, newDraftKey, readDraft, returnDraft } from "../state/drafts";
 import { COMMAND, overlay } from "../state/overlay";
 import { go, hrefOf } from "../state/route";
 import { CopyButton } from "../ui/copy-button";
 import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
+import { useMissingWords } from "../words/missing";
 
 /** What is not there. */
 export type Missing = "page" | "conversation" | "agent";
@@ -22,7 +23,8 @@ export interface MissingProps {
 /** Says that there is nothing at this address, and where to go from here. */
 export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
   const words = useWords();
-  const { title, text } = words.missing[what];
+  const missingWords = useMissingWords();
+  const { title, text } = missingWords.missing[what];
   useEffect(() => {
     document.title = `${title} · Threadkeep`;
   }, [title]);
@@ -46,7 +48,7 @@ export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
             <Search aria-hidden /> {words.search}
           </button>
         </div>
-        <p className="hint">{words.searchHint(`${COMMAND}+K`)}</p>
+        <p className="hint">{missingWords.searchHint(`${COMMAND}+K`)}</p>
       </div>
     </div>
   );
@@ -54,15 +56,15 @@ export function MissingPage({ what, conversationId, onMenu }: MissingProps) {
 
 /** What was written to a conversation and not sent before it was deleted: it can be copied, or sent elsewhere. */
 function WrittenHere({ conversationId }: { conversationId: string }) {
-  const words = useWords();
+  const missingWords = useMissingWords();
   const [drafts] = useState(() => draftsIn(conversationId));
   return drafts.map(({ key, text }) => (
-    <section key={key} className="written-here" aria-label={words.writtenHere}>
-      <p>{words.writtenHere}</p>
+    <section key={key} className="written-here" aria-label={missingWords.writtenHere}>
+      <p>{missingWords.writtenHere}</p>
       <blockquote dir="auto">{text}</blockquote>
       <div className="choices">
         <button type="button" onClick={() => moveToNew(key, text)}>
-          {words.useInNew}
+          {missingWords.useInNew}
         </button>
         <CopyButton text={text} className="" isNamed />
       </div>
@@ -78,4 +80,10 @@ function moveToNew(key: string, text: string): void {
   forgetDraft(key);
   dropAttachments(key);
   go({ name: "new", agentId: null });
+}
+
+/** The drafts of a conversation's messages. */
+function draftsIn(conversationId: string): { key: string; text: string }[] {
+  const keys = draftKeys().filter((key) => key === conversationId || key.startsWith(`${conversationId}.`));
+  return keys.map((key) => ({ key, text: readDraft(key) }));
 }

@@ -4,6 +4,7 @@ import { isLocal } from "../api/api";
 import { loadSession, signIn } from "../state/session";
 import { Logo } from "../ui/logo";
 import { useWords } from "../words";
+import { useSignInWords } from "../words/sign-in";
 import { Appearance } from "./appearance";
 
 /** Within an application that signs people in itself, a token would be of no use. */
@@ -22,12 +23,13 @@ export function SignIn({ refused }: { refused: boolean }) {
 
 function Elsewhere() {
   const words = useWords();
+  const signInWords = useSignInWords();
   return (
     <div className="sign-in">
       <h1>
         <Logo /> Threadkeep
       </h1>
-      <p>{words.signInElsewhere}</p>
+      <p>{signInWords.signInElsewhere}</p>
       <button type="button" className="primary" onClick={() => void loadSession()}>
         {words.retry}
       </button>
@@ -36,7 +38,7 @@ function Elsewhere() {
 }
 
 function TokenForm({ refused }: { refused: boolean }) {
-  const words = useWords();
+  const signInWords = useSignInWords();
   const [given, setGiven] = useState("");
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -47,9 +49,9 @@ function TokenForm({ refused }: { refused: boolean }) {
       <h1>
         <Logo /> Threadkeep
       </h1>
-      <p>{isLocal ? withCode(words.signInLocal(openCommand())) : words.signInHint}</p>
+      <p>{isLocal ? withCode(signInWords.signInLocal(openCommand())) : signInWords.signInHint}</p>
       <label>
-        {words.token}
+        {signInWords.token}
         <input
           type="password"
           value={given}
@@ -62,13 +64,13 @@ function TokenForm({ refused }: { refused: boolean }) {
       </label>
       {refused && (
         <p role="alert" className="wrong">
-          {words.tokenRefused}
+          {signInWords.tokenRefused}
         </p>
       )}
       <button type="submit" className="primary" disabled={!given.trim()}>
-        {words.signIn}
+        {signInWords.signIn}
       </button>
-      {!isLocal && <p className="hint">{withCode(words.signInOperator)}</p>}
+      {!isLocal && <p className="hint">{withCode(signInWords.signInOperator)}</p>}
     </form>
   );
 }

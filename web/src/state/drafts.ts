@@ -85,21 +85,12 @@ window.addEventListener("storage", ({ key }) => {
 });
 document.addEventListener("visibilitychange", writeDrafts);
 
-/** The drafts of a conversation's messages, with their keys. */
-export function draftsIn(conversationId: string): { key: string; text: string }[] {
+/** All drafts with a text, also of other tabs. */
+export function draftKeys(): string[] {
   writeDrafts();
-  const keys = [...Object.keys(localStorage).filter((it) => it.startsWith(PREFIX)).map((it) => it.slice(PREFIX.length)), ...unwritten.keys()];
-  return [...new Set(keys)]
-    .filter((key) => key === conversationId || key.startsWith(`${conversationId}.`))
-    .map((key) => ({ key, text: readDraft(key) }))
-    .filter(({ text }) => text.trim());
-}
-
-/** How many drafts this browser has, also of other tabs. */
-export function draftCount(): number {
-  writeDrafts();
-  const written = Object.keys(localStorage).filter((it) => it.startsWith(PREFIX) && localStorage.getItem(it)?.trim());
-  return new Set([...written, ...[...unwritten].filter(([, text]) => text.trim()).map(([key]) => PREFIX + key)]).size;
+  const written = Object.keys(localStorage).filter((it) => it.startsWith(PREFIX));
+  const keys = new Set([...written.map((it) => it.slice(PREFIX.length)), ...unwritten.keys()]);
+  return [...keys].filter((it) => readDraft(it).trim());
 }
 
 /** Forgets what only this tab knows. */

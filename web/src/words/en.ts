@@ -277,14 +277,6 @@ export const en = {
   deletedAgent: "Deleted agent",
   cost: "Cost",
 
-  signIn: "Sign in",
-  signInHint: "Paste your access token.",
-  signInLocal: (open: string) =>
-    `This server requires its token, for example because it runs programs. In the folder where you started it, run \`${open}\`: it opens this page signed in. Or paste here what \`threadkeep token\` prints there.`,
-  signInOperator: "Administrators create one with `threadkeep token --user NAME`. On your own machine: `threadkeep open`",
-  signInElsewhere: "Sign in to the application first, then come back.",
-  token: "Access token",
-  tokenRefused: "This token is invalid or has expired.",
   signOut: "Sign out",
 
   agentSettings: "Agent settings",
@@ -301,15 +293,7 @@ export const en = {
   stopUploadsText: "Files that are not uploaded yet will not be added.",
   stopUploadsAction: "Stop",
 
-  missing: {
-    page: { title: "Page not found", text: "There is nothing at this address." },
-    conversation: { title: "Conversation not found", text: "It may have been deleted, or it belongs to someone else." },
-    agent: { title: "Agent not found", text: "It may have been deleted, or it isn’t shared with you." },
-  },
-  writtenHere: "You had written this here. It hasn’t been sent.",
-  useInNew: "Use in a new conversation",
   search: "Search",
-  searchHint: (keys: string) => `Press ${keys} to search conversations and agents.`,
 
   account: "Account",
   userId: "User ID",

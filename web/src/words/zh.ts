@@ -271,14 +271,6 @@ export const zh: Words = {
   deletedAgent: "已删除的智能体",
   cost: "费用",
 
-  signIn: "登录",
-  signInHint: "请粘贴访问令牌",
-  signInLocal: (open) =>
-    `此服务器需要令牌，例如因为它会运行程序。请在启动服务器的文件夹中运行 \`${open}\`，它会打开已登录的页面；或者在此粘贴 \`threadkeep token\` 在那里输出的内容。`,
-  signInOperator: "管理员生成令牌：`threadkeep token --user 用户名`；本机使用：`threadkeep open`",
-  signInElsewhere: "请先登录应用，再返回此页面。",
-  token: "访问令牌",
-  tokenRefused: "令牌无效或已过期",
   signOut: "退出登录",
 
   agentSettings: "智能体设置",
@@ -295,15 +287,7 @@ export const zh: Words = {
   stopUploadsText: "尚未上传完成的文件不会被添加。",
   stopUploadsAction: "停止",
 
-  missing: {
-    page: { title: "页面不存在", text: "此地址没有内容。" },
-    conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
-    agent: { title: "未找到智能体", text: "智能体可能已被删除，或未对你公开。" },
-  },
-  writtenHere: "你在这里写了以下内容，尚未发送。",
-  useInNew: "用于新对话",
   search: "搜索",
-  searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体`,
 
   account: "账号",
   userId: "用户 ID",

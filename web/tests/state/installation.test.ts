@@ -25,7 +25,7 @@ afterEach(() => {
 it("shows what was written for a server to no other one at the same address, and keeps it", async () => {
   (await pageOf("a")).returnDraft("new.", "for A");
   const other = await pageOf("b");
-  expect([other.readDraft("new."), other.draftCount()]).toEqual(["", 0]);
+  expect([other.readDraft("new."), other.draftKeys()]).toEqual(["", []]);
   other.returnDraft("new.", "for B");
   other.forgetDrafts(); // its user signs out
   expect((await pageOf("a")).readDraft("new.")).toBe("for A");

@@ -10,7 +10,7 @@ const MOST_CHARACTERS = 400;
 const MOST_AT_ONCE = 4000;
 const MOST_LINES = 40;
 const END_CHARACTERS = 1000;
-const END_LINES = 10;
+const END_LINES = 6;
 /** Of more arguments than this, only the first ones. */
 const MOST_ENTRIES = 40;
 

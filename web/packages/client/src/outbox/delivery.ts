@@ -112,7 +112,7 @@ export class Delivery {
       this.entries.forget(id);
       // Listeners return the text before the entry is removed, so that it is always in at least one place.
       this.emit({ type: "refused", entry: item.entry, error });
-      await this.entries.remove(id, { type: "refused", error: refusalOf(verdict.error) });
+      await this.entries.remove(id, { type: "refused", error: { ...verdict.error, message: verdict.error.message } });
       return "more";
     }
     this.entries.update(item.entry, { failures });
@@ -131,10 +131,6 @@ function placed(entry: OutboxEntry, conversationId: string | null | undefined): 
   return entry.kind === "message" && conversationId ? { ...entry, conversationId } : entry;
 }
 
-function refusalOf({ status, code, message, details, param, retryAfterMs }: ApiError): Refusal {
-  return { status, code, message, details, param, retryAfterMs };
-}
-
-function errorOf({ status, code, message, details, param, retryAfterMs }: Refusal): ApiError {
-  return new ApiError(status, code, message, details, param, retryAfterMs);
+function errorOf(told: Refusal): ApiError {
+  return Object.assign(new ApiError(told.status, told.code, told.message), told);
 }

@@ -143,26 +143,21 @@ export class Outbox {
     await Promise.all(ids.map((id) => this.#entries.remove(id, { type: "withdrawn" })));
   }
 
-  /** Entries of an older front end, which did not note for which server they were written. They stay until `adopt` or `giveBack`. */
+  /** Entries of an older front end, which did not note for which server they were written. They stay until `settleUnknown`. */
   async ofUnknownServer(): Promise<OutboxEntry[]> {
     const account = this.#account;
     return (await this.unsent()).filter((it) => account && isOfUnknownServer(it, account));
   }
 
-  /** Sends entries of an unknown server to this one. */
-  async adopt(): Promise<void> {
+  /** Sends entries of an unknown server to this one, or withdraws them. */
+  async settleUnknown(areForThis: boolean): Promise<void> {
     const account = this.#account;
-    if (!account) return;
-    for (const entry of await this.ofUnknownServer()) await this.#entries.put({ ...entry, account });
-    await this.reload();
-  }
-
-  /** Withdraws entries of an unknown server. */
-  async giveBack(): Promise<void> {
     for (const entry of await this.ofUnknownServer()) {
-      this.#emit({ type: "withdrawn", entry });
-      await this.#entries.remove(entry.id, { type: "withdrawn" });
+      if (areForThis) await this.#entries.put({ ...entry, account: account! });
+      else this.#emit({ type: "withdrawn", entry });
+      if (!areForThis) await this.#entries.remove(entry.id, { type: "withdrawn" });
     }
+    await this.reload();
   }
 
   /** Takes in what another tab tells. */

@@ -378,7 +378,7 @@ describe("another server at the same address", () => {
     expect([tab.items, contents()]).toEqual([[], []]);
     expect(await tab.outbox.ofUnknownServer()).toMatchObject([{ content: "hi" }]);
     expect(await tab.outbox.unsent()).toHaveLength(1); // signing out asks about it
-    await tab.outbox.adopt();
+    await tab.outbox.settleUnknown(true);
     await quiet();
     expect([contents(), disk.entries.size, await tab.outbox.ofUnknownServer()]).toEqual([["hi"], 0, []]);
   });
@@ -389,7 +389,7 @@ describe("another server at the same address", () => {
     await before.write({ content: "hi" });
     before.crash();
     const tab = await tabAt("A");
-    await tab.outbox.giveBack();
+    await tab.outbox.settleUnknown(false);
     expect(tab.events).toMatchObject([{ type: "withdrawn", entry: { content: "hi" } }]);
     expect([contents(), disk.entries.size]).toEqual([[], 0]);
   });
