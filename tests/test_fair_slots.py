@@ -13,8 +13,8 @@ ALICE, BOB, CAROL = UserId("alice"), UserId("bob"), UserId("carol")
 class Workshop:
     """Work that lasts until a test ends it, in the order in which it was begun."""
 
-    def __init__(self, at_once: int) -> None:
-        self.slots = FairSlots(at_once)
+    def __init__(self, at_once: int, of_one: int | None = None) -> None:
+        self.slots = FairSlots(at_once, of_one=of_one)
         self.begun: list[str] = []
         self.ended = asyncio.Semaphore(0)
 
@@ -45,6 +45,18 @@ async def test_other_user_is_not_behind_sixteen_files_of_the_first():
     await work.settle(end=17)
     assert work.begun[4:6] == [BOB, ALICE] or work.begun[4:6] == [ALICE, BOB]
     assert len(work.begun) == 19
+    await asyncio.gather(*tasks)
+
+
+async def test_nobody_has_more_slots_than_one_user_may_have():
+    work = Workshop(at_once=2, of_one=1)
+    tasks = work.send(ALICE, 3)
+    assert await work.settle() == [ALICE]
+    tasks += work.send(BOB, 2)
+    assert await work.settle() == [ALICE, BOB]
+    assert len(await work.settle(end=1)) == 3
+    await work.settle(end=4)
+    assert sorted(work.begun) == [ALICE] * 3 + [BOB] * 2
     await asyncio.gather(*tasks)
 
 

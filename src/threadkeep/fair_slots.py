@@ -11,11 +11,12 @@ from threadkeep.domain.ids import UserId
 
 class FairSlots:
     """One queue per user. A free slot goes to the user who has the fewest, and among those to the one who got
-    one the longest ago.
+    one the longest ago. Nobody has more than `of_one`, if that is given.
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int, *, of_one: int | None = None) -> None:
         self._free = at_once
+        self._of_one = at_once if of_one is None else of_one
         self._taken: Counter[UserId] = Counter()
         self._waiting: dict[UserId, deque[asyncio.Future[None]]] = {}
         self._served: dict[UserId, int] = {}
@@ -25,7 +26,7 @@ class FairSlots:
     @asynccontextmanager
     async def slot(self, user_id: UserId) -> AsyncGenerator[None]:
         """Waits for the user's turn, and holds a slot during the block."""
-        if self._free:
+        if self._free and self._taken[user_id] < self._of_one:
             self._free -= 1
             self._serve(user_id)
         else:
@@ -51,8 +52,8 @@ class FairSlots:
 
     def _give_back(self, user_id: UserId) -> None:
         self._taken[user_id] -= 1
-        while self._waiting:
-            following = min(self._waiting, key=lambda it: (self._taken[it], self._served.get(it, 0)))
+        while allowed := [it for it in self._waiting if self._taken[it] < self._of_one]:
+            following = min(allowed, key=lambda it: (self._taken[it], self._served.get(it, 0)))
             turn = self._waiting[following].popleft()
             if not self._waiting[following]:
                 del self._waiting[following]

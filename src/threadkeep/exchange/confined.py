@@ -94,6 +94,8 @@ class ConfinedImport:
 
     def stop(self) -> None:
         """Ends whatever is being done, at once."""
+        if self._is_stopped:
+            return
         self._is_stopped = True
         for waiting in self._waiting:
             waiting.reschedule(0)

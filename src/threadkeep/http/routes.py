@@ -153,7 +153,16 @@ _TABLE = (
     Route("GET", "/api/me/instructions", memories.get_instructions, "Users"),
     Route("PUT", "/api/me/instructions", memories.put_instructions, "Users"),
     # Keys
-    Route("POST", "/api/keys", keys.create_key, "Keys", 201, (AgentNotFound, LimitNotAllowed), creates=True),
+    Route(
+        "POST",
+        "/api/keys",
+        keys.create_key,
+        "Keys",
+        201,
+        (AgentNotFound, LimitNotAllowed),
+        creates=True,
+        shows_secret=True,
+    ),
     Route("GET", "/api/keys", keys.list_keys, "Keys"),
     Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
@@ -766,6 +775,7 @@ _TABLE = (
         (*_CONVERSATION, MessageNotFound, TurnInProgress, Conflict, Forbidden, LimitNotAllowed),
         scope=Scope.CHAT,
         creates=True,
+        shows_secret=True,
     ),
     Route(
         "GET",

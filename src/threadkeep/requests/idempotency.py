@@ -10,6 +10,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import msgspec
 from cryptography.fernet import Fernet
@@ -36,11 +37,14 @@ _IN_DOUBT = (
     "doesn't help, the server was stopped meanwhile: look whether the request took effect before you send "
     "it with another key."
 )
-_NOT_KEPT = "This request took effect before; its response was too large to be kept."
+_NOT_KEPT = (
+    "This request took effect before. Its response isn't kept: it shows a secret once, or is too large. "
+    "Delete what it created and send it with another key if you need the response."
+)
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """A response; `body` is None if it was too large."""
+    """A response; `body` is None if it isn't kept."""
 
     status: int
     headers: dict[str, str]
@@ -57,17 +61,42 @@ def idempotency_key(request: Request) -> str | None:
     return key
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatableRequest:
+    """A request with a key: who sends it, and what it asks for."""
+
+    user: User
+    key: str
+    address: str
+    body: Content
+    keeps_response: bool = True
+
+    @property
+    def name(self) -> str:
+        """Differs between users, and doesn't tell the key."""
+        return self._digest("name").hex()
+
+    @property
+    def box(self) -> Fernet:
+        """What encrypts the response: only whoever has the key can read it."""
+        return Fernet(base64.urlsafe_b64encode(self._digest("box")))
+
+    def hash(self) -> str:
+        """What it asks for, in short."""
+        digest = hashlib.sha256(f"{self.address}\n".encode())
+        digest.update(self.body)
+        return digest.hexdigest()
+
+    def _digest(self, purpose: str) -> bytes:
+        return hashlib.sha256(f"{purpose}\n{self.user.id}\n{self.key}".encode()).digest()
+
+
 async def respond_once(
-    services: Services,
-    user: User,
-    key: str,
-    asked: tuple[str, Content],
-    respond: Callable[[], Awaitable[Response]],
+    services: Services, request: RepeatableRequest, respond: Callable[[], Awaitable[Response]]
 ) -> Response:
-    """The response to a request, or the one that it got before. `asked` is its address and its body."""
-    repeats = services.store.repeats
-    request_hash = await asyncio.to_thread(_hash, *asked)  # the body may be long
-    name, box = _digest(user, key, "name").hex(), Fernet(base64.urlsafe_b64encode(_digest(user, key, "box")))
+    """The response to a request, or the one that it got before."""
+    repeats, user, name = services.store.repeats, request.user, request.name
+    request_hash = await asyncio.to_thread(request.hash)  # the body may be long
     await services.users.meet(user)
     begun = await repeats.begin(user.id, name, request_hash)
     if begun is None:
@@ -78,30 +107,20 @@ async def respond_once(
         except ThreadkeepError:
             await repeats.forget(user.id, name)
             raise
-        await repeats.answer(user.id, name, box.encrypt(_pack(response)).decode())
+        packed = _pack(response, keeps_body=request.keeps_response)
+        await repeats.answer(user.id, name, request.box.encrypt(packed).decode())
         return response
     if begun.request_hash != request_hash:
         raise IdempotencyMismatch("This Idempotency-Key was already used with a different request.")
     if begun.response is None:
         raise Conflict(_IN_DOUBT)
-    return _unpack(box.decrypt(begun.response.encode()))
+    return _unpack(request.box.decrypt(begun.response.encode()))
 
 
-def _hash(address: str, body: Content) -> str:
-    digest = hashlib.sha256(f"{address}\n".encode())
-    digest.update(body)
-    return digest.hexdigest()
-
-
-def _digest(user: User, key: str, purpose: str) -> bytes:
-    """Differs between users, and doesn't tell the key."""
-    return hashlib.sha256(f"{purpose}\n{user.id}\n{key}".encode()).digest()
-
-
-def _pack(response: Response) -> bytes:
+def _pack(response: Response, *, keeps_body: bool) -> bytes:
     body = bytes(response.body)
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    kept = body.decode() if len(body) <= MOST_KEPT_BYTES else None
+    kept = body.decode() if keeps_body and len(body) <= MOST_KEPT_BYTES else None
     return msgspec.json.encode(_Kept(response.status_code, headers, kept))
 
 

@@ -28,7 +28,7 @@ from threadkeep.requests.addresses import own_path
 from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
 from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
-from threadkeep.requests.idempotency import idempotency_key, respond_once
+from threadkeep.requests.idempotency import RepeatableRequest, idempotency_key, respond_once
 from threadkeep.requests.large_bodies import Body
 from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
@@ -122,7 +122,8 @@ class Route:
     `scope` is what an API key needs for it: by default `read` for GET outside `/api/admin`, and
     `admin` for anything else.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
-    `creates` says that it makes something new, so that it takes an `Idempotency-Key`.
+    `creates` says that it makes something new, so that it takes an `Idempotency-Key`; if it `shows_secret`,
+    its response is not kept for repetitions.
     `says_more_to_admins` recognizes who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
@@ -143,6 +144,7 @@ class Route:
     scope: Scope | None = None
     within_agents: bool | None = None
     creates: bool = False
+    shows_secret: bool = False
     signed_in: bool = True
     says_more_to_admins: bool = False
     opens_share: bool = False
@@ -294,7 +296,8 @@ def endpoint(
             return await carry_out(call, arguments)
         # Files are not compared: who repeats an upload may cut it into other parts.
         asked = f"{request.url.path}?{request.url.query}", await body.content()
-        return await respond_once(call.services, user, key, asked, lambda: carry_out(call, arguments))
+        repeated = RepeatableRequest(user, key, *asked, keeps_response=not route.shows_secret)
+        return await respond_once(call.services, repeated, lambda: carry_out(call, arguments))
 
     async def carry_out(call: Call, arguments: dict[str, Any]) -> Response:
         result = await route.handler(call, **arguments)

@@ -15,6 +15,7 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ENDS, Message
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
+from threadkeep.fair_slots import FairSlots
 from threadkeep.ports.branches import OutlinedMessage
 from threadkeep.ports.exchange.records import WholeConversation
 from threadkeep.ports.messages import MessageWindow
@@ -34,6 +35,10 @@ from threadkeep.transfers.fork import Fork, payload_ids
 TRIES = 5
 ROWS_AT_ONCE = 200
 OUTLINED_AT_ONCE = 1000
+
+
+FORKED_AT_ONCE = 2
+"""On a node, one of each user: what is copied counts before the next copy, and users take turns."""
 
 
 class _PathMoved(Exception):
@@ -57,6 +62,7 @@ class Branches:
         self._turns = turns
         self._history = history
         self._creations = creations
+        self._forks = FairSlots(FORKED_AT_ONCE, of_one=1)
         self._clock = clock
 
     async def choose(
@@ -104,23 +110,29 @@ class Branches:
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """Starts a new conversation with everything up to a message; the original is unchanged."""
-        for _ in range(TRIES):
-            conversation = await own_conversation(self._store, user, conversation_id)
-            agent = await agent_to_ask(self._store, user, conversation)
-            if agent.settings.conversation_mode is ConversationMode.SINGLE:
-                raise Conflict("This agent has one conversation per user.")
-            branch = await branch_up_to(self._store, conversation, message_id)
-            # Here a fork is refused, before anything is stored.
-            self._caps.check_messages(conversation.following(branch).message_count)
-            await self._creations.check_copy(user.id, conversation.id)
-            try:
-                copy = await self._copy(conversation, branch)
-            except _PathMoved:
-                continue  # read and decide again
-            self._history.note(copy.id)
-            await self._turns.announce(UserEventType.CONVERSATION_CREATED, copy)
-            return copy
+        async with self._forks.slot(user.id):
+            for _ in range(TRIES):
+                copy = await self._fork_once(user, conversation_id, message_id)
+                if copy is not None:
+                    self._history.note(copy.id)
+                    await self._turns.announce(UserEventType.CONVERSATION_CREATED, copy)
+                    return copy
         raise Conflict("The conversation is changing too quickly. Try again.")
+
+    async def _fork_once(self, user: User, conversation_id: str, message_id: str) -> Conversation | None:
+        """The copy; None if the path has changed meanwhile."""
+        conversation = await own_conversation(self._store, user, conversation_id)
+        agent = await agent_to_ask(self._store, user, conversation)
+        if agent.settings.conversation_mode is ConversationMode.SINGLE:
+            raise Conflict("This agent has one conversation per user.")
+        branch = await branch_up_to(self._store, conversation, message_id)
+        # Here a fork is refused, before anything is stored.
+        self._caps.check_messages(conversation.following(branch).message_count)
+        await self._creations.check_copy(user.id, conversation.id)
+        try:
+            return await self._copy(conversation, branch)
+        except _PathMoved:
+            return None
 
     async def _copy(self, source: Conversation, branch: Branch) -> Conversation:
         """Copies a branch by pages; the copy appears with the last one."""

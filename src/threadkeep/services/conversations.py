@@ -19,11 +19,12 @@ from threadkeep.domain.errors import (
     StorageConflict,
     TurnInProgress,
 )
-from threadkeep.domain.ids import AgentId, is_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
+from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
 from threadkeep.ports.conversations import ConversationFilter
@@ -41,6 +42,7 @@ from threadkeep.services.turns import Turns
 MOST_CONTEXT_CHARACTERS = 4 * 1024 * 1024
 DAY_MS = 24 * 60 * 60 * 1000
 TRIES = 5
+PURGED_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Conversations:
         self._agents = agents
         self._turns = turns
         self._history = history
+        self._purges = FairSlots(PURGED_AT_ONCE, of_one=1)
         self._clock = clock
         self._zone = zone
         self._retention_ms = retention_days * DAY_MS
@@ -263,9 +266,7 @@ class Conversations:
             with suppress(TurnInProgress):  # an unresponsive node can't store anything either
                 await self._turns.abort(user, id_)
         gone = (
-            await conversations.purge(user.id, id_)
-            if purge
-            else await conversations.delete(user.id, id_, self._clock())
+            await self._purge(user, id_) if purge else await conversations.delete(user.id, id_, self._clock())
         )
         if not gone:
             raise ConversationNotFound
@@ -273,10 +274,15 @@ class Conversations:
             await self._store.payloads.forget([id_])
         await self._turns.announce_deleted(user.id, id_)
 
+    async def _purge(self, user: User, id_: ConversationId, *, only_deleted: bool = False) -> bool:
+        """Purges one conversation of a user at a time: each purge is a long row of writes."""
+        async with self._purges.slot(user.id):
+            return await self._store.conversations.purge(user.id, id_, only_deleted=only_deleted)
+
     async def purge_deleted(self, user: User, conversation_id: str) -> None:
         """Purges a conversation unless it was restored meanwhile, such as in another tab."""
         id_ = to_conversation_id(conversation_id)
-        if await self._store.conversations.purge(user.id, id_, only_deleted=True):
+        if await self._purge(user, id_, only_deleted=True):
             await self._store.payloads.forget([id_])
             await self._turns.announce_deleted(user.id, id_)
         elif await self._store.conversations.get(user.id, id_) is not None:

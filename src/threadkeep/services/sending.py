@@ -122,6 +122,11 @@ class NewConversation:
     is_main: bool = False
     """Whether it is the main one with its agent; then likewise."""
 
+    @property
+    def can_exist(self) -> bool:
+        """Whether another request may have opened the same one."""
+        return self.outside_id is not None or self.is_main
+
 
 class _Place(NamedTuple):
     """The conversation that a message goes to."""
@@ -178,7 +183,7 @@ class Sending:
         If messages are held, sends the first of them and queues this one behind them.
         """
         key, stops = message.key, message.when_busy is WhenBusy.STOP
-        async with self._starts.claim(user) as claim, self._one_by_one(where if stops else None):
+        async with self._starts.claim(user) as claim, self._one_by_one(user, where if stops else None):
             for _ in range(TRIES_TO_STOP if stops else TRIES):
                 place = await self._place(user, where, message)
                 conversation = place.conversation
@@ -203,14 +208,15 @@ class Sending:
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
 
     @asynccontextmanager
-    async def _one_by_one(self, where: str | NewConversation | None) -> AsyncGenerator[None]:
-        """Those who stop the turn of a conversation do so one after the other, so that each begins its own
-        and the last one's goes on; None for a request that stops nothing.
+    async def _one_by_one(self, user: User, where: str | NewConversation | None) -> AsyncGenerator[None]:
+        """A user's requests that stop the turn of a conversation do so one after the other, so that each
+        begins its own and the last one's goes on; None for a request that stops nothing.
         """
-        if where is None:
+        if where is None or (isinstance(where, NewConversation) and not where.can_exist):
             yield
             return
-        name = where.lower() if isinstance(where, str) else f"{where.agent_id}\n{where.outside_id}"
+        place = where.lower() if isinstance(where, str) else f"{where.agent_id}\n{where.outside_id}"
+        name = f"{user.id}\n{place}"
         async with self._stopping.setdefault(name, asyncio.Lock()):
             yield
 
@@ -286,7 +292,10 @@ class Sending:
         asked = f"{brought}{_REGENERATE}{(message_id or '').lower()}{which}"
         key = IdempotencyKey.of(idempotency_key, asked)
         stops = when_busy is WhenBusy.STOP
-        async with self._starts.claim(user) as claim, self._one_by_one(conversation_id if stops else None):
+        async with (
+            self._starts.claim(user) as claim,
+            self._one_by_one(user, conversation_id if stops else None),
+        ):
             for _ in range(TRIES_TO_STOP if stops else TRIES):
                 conversation = await own_conversation(self._store, user, conversation_id)
                 if key and (found := await self._begun_before(conversation, key)):

@@ -241,7 +241,6 @@ def _begin(user_id: UserId, now: int, unnamed: str) -> Plan[int | None]:
     yield _FORGET_KEYS(id=user_id)
     yield _END_IMPORTS(id=user_id)
     yield _HIDE_AGENTS(id=user_id, now=now)
-    yield from forget_spending_of(user_id, unnamed)
     return begun_at
 
 

@@ -64,12 +64,10 @@ async def prepared(alice: httpx.AsyncClient) -> list[tuple[str, dict[str, Any]]]
     upload = {"files": {"files": ("a.txt", b"Hello.")}}
     at_message = {"json": {"messageId": message["id"]}}
     return [
-        ("/api/keys", {"json": {"name": "Report", "scopes": ["read"]}}),
         ("/api/agents", {"json": {"name": "Second"}}),
         (f"/api/agents/{agent['id']}/duplicate", {"json": {}}),
         (f"/api/agents/{agent['id']}/documents", upload),
         (f"/api/conversations/{conversation['id']}/fork", at_message),
-        (f"/api/conversations/{conversation['id']}/shares", at_message),
         ("/api/briefings", {"json": briefing}),
         ("/api/files", upload),
         ("/v1/conversations", {"json": {}}),
@@ -138,23 +136,29 @@ async def test_request_whose_outcome_nobody_knows_is_not_carried_out_again(
 
 
 @ONLY_SQLITE
-async def test_what_is_kept_tells_no_secret_and_is_forgotten_after_a_day_or_when_there_is_more(
+async def test_secret_that_is_shown_once_is_not_kept_and_no_second_one_is_made(api: Api):
+    alice = api.as_user("alice")
+    body = {"name": "Report", "scopes": ["read"]}
+    first, second = [await alice.post("/api/keys", json=body, headers=HEADERS) for _ in range(2)]
+    assert (first.status_code, second.status_code) == (201, 409)
+    assert "took effect" in second.json()["error"]["message"]
+    assert len((await alice.get("/api/keys")).json()["items"]) == 1
+
+
+@ONLY_SQLITE
+async def test_what_is_kept_is_forgotten_after_a_day_or_when_there_is_more(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("threadkeep.storage.repeats.MOST_OF_A_USER", 2)
     alice = api.as_user("alice")
-    body = {"name": "Report", "scopes": ["read"]}
-    values = [
-        (await alice.post("/api/keys", json=body, headers={"Idempotency-Key": f"k{number}"})).json()["key"]
-        for number in range(3)
-    ]
-    repeated = [
-        (await alice.post("/api/keys", json=body, headers={"Idempotency-Key": f"k{number}"})).json()["key"]
-        for number in (2, 1)
-    ]
-    assert repeated == [values[2], values[1]]
-    renewed = await alice.post("/api/keys", json=body, headers={"Idempotency-Key": "k0"})
-    assert renewed.json()["key"] != values[0]
+
+    async def created(number: int) -> str:
+        headers = {"Idempotency-Key": f"k{number}"}
+        return (await alice.post("/api/agents", json={"name": "One"}, headers=headers)).json()["id"]
+
+    ids = [await created(number) for number in range(3)]
+    assert [await created(number) for number in (2, 1)] == [ids[2], ids[1]]
+    assert await created(0) != ids[0]
     repeats = api.store.repeats
     assert await repeats.forget_old(0) == 0
     assert await repeats.forget_old(2**53) == 2

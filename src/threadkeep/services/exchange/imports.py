@@ -229,8 +229,10 @@ class Import:
             return
         if self._text_bytes is not None:
             self._text_bytes += added.text_bytes
-        await make_searchable(self._store, whole.conversation.id)
-        if by_user is not None:
+        if by_user is None:
+            await make_searchable(self._store, whole.conversation.id)
+        else:
+            await make_searchable(self._store, whole.conversation.id, by_user.goes_on)
             by_user.on_added(whole.conversation)
         self.report.count("conversation")
         self.report.count("message", len(whole.messages))

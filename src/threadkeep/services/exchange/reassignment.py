@@ -1,5 +1,7 @@
 """Moves everything from one user to another, such as from `local` once users sign in."""
 
+from collections.abc import Callable
+
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.ports.exchange.store import Moved
@@ -18,7 +20,9 @@ async def reassign(store: Store, giver: UserId, receiver: UserId, now: int, *, a
     return moved
 
 
-async def make_searchable(store: Store, conversation_id: ConversationId) -> None:
-    """Indexes a conversation now instead of after its turns."""
-    while await store.history.follow(conversation_id, limit=INDEXED_AT_ONCE):
+async def make_searchable(
+    store: Store, conversation_id: ConversationId, goes_on: Callable[[], bool] = lambda: True
+) -> None:
+    """Indexes a conversation now instead of after its turns; if it is stopped, a cleanup does the rest."""
+    while goes_on() and await store.history.follow(conversation_id, limit=INDEXED_AT_ONCE):
         pass

@@ -31,6 +31,7 @@ from threadkeep.domain.sharing.shown import files_of, shown_of
 from threadkeep.domain.turn import ENDS as TURN_ENDS
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import replayed
 from threadkeep.ports.messages import MOST_PAGE_BYTES, MessageWindow
 from threadkeep.ports.store import Store
@@ -44,6 +45,8 @@ MOST_PREVIEW_CHARACTERS = 200
 MOST_PREVIEW_SOURCE = 2_000
 """How many characters of a message its preview is made from, with the marks that it leaves out."""
 PREVIEWED_MESSAGES = 2
+READ_AT_ONCE = 2
+"""Long conversations that are read for a new share, on a node; one of each user."""
 _NOBODYS = MessageId("")
 """Events name the messages of their turn; a share's events don't."""
 
@@ -64,6 +67,7 @@ class Shares:
         self._files = files
         self._clock = clock
         self._sharing = sharing
+        self._reads = FairSlots(READ_AT_ONCE, of_one=1)
 
     async def create(self, user: User, conversation_id: str, draft: ShareDraft) -> tuple[Share, str]:
         """A new share of the user's conversation, and its token, which is shown only now."""
@@ -75,7 +79,8 @@ class Shares:
         last_id = draft.message_id or conversation.tip_id
         if last_id is None:
             raise MessageNotFound("The conversation has no messages yet.")
-        shown = await self._read(user, conversation, last_id, with_tools=draft.with_tools)
+        async with self._reads.slot(user.id):
+            shown = await self._read(user, conversation, last_id, with_tools=draft.with_tools)
         share = Share(
             id=ShareId(new_uuid()),
             conversation_id=conversation.id,

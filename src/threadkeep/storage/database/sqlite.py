@@ -11,7 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -30,6 +30,8 @@ log = logging.getLogger("threadkeep.storage")
 T = TypeVar("T")
 
 MOST_UNITS_A_COMMIT = 512
+MOST_COMMIT_S = 0.1
+"""After this, what else is waiting has a commit of its own: nobody waits for all of a crowd's writes."""
 QUICK_VALUE_BYTES = 64 * 1024
 QUICK_ROWS = 32
 QUICK_BYTES = 1024 * 1024
@@ -315,15 +317,22 @@ class _Writer:
 
     def write_all(self, units: "queue.SimpleQueue[_Unit | None]") -> None:
         """Commits what is waiting, until None arrives."""
+        waiting: deque[_Unit] = deque()
         open_for_more = True
-        while open_for_more and (unit := units.get()):
-            batch = [unit]
-            while len(batch) < MOST_UNITS_A_COMMIT and not units.empty():
+        while True:
+            if not waiting:
+                if not open_for_more or (unit := units.get()) is None:
+                    break
+                waiting.append(unit)
+            while open_for_more and len(waiting) < MOST_UNITS_A_COMMIT and not units.empty():
                 if (another := units.get()) is None:
                     open_for_more = False
-                    break
-                batch.append(another)
+                else:
+                    waiting.append(another)
+            batch = list(waiting)
             self._commit(batch)
+            for _ in batch:
+                waiting.popleft()
             _deliver(batch)
         self._connection.close()
 
@@ -368,9 +377,16 @@ class _Writer:
             unit.is_settled = True
 
     def _run_together(self, batch: list[_Unit]) -> bool:
-        """Runs units, unless one fails that has written: what it wrote must be undone, and only that."""
+        """Runs units, unless one fails that has written: what it wrote must be undone, and only that.
+
+        Takes those out of the batch that would keep the first ones waiting for long.
+        """
         connection = self._connection
-        for unit in batch:
+        until = time.perf_counter() + MOST_COMMIT_S
+        for at, unit in enumerate(batch):
+            if at and time.perf_counter() > until:
+                del batch[at:]
+                return True
             changes = connection.total_changes
             unit.run(connection)
             has_failed = unit.error is not None
