@@ -131,7 +131,7 @@ async def test_histories_of_other_clients_have_the_newest_that_fit(
     assert shown[-1]["parts"][-1]["text"].startswith(f"{TURNS - 1} ")
     assert sum(pages) <= 6, "older pages are not read"
     pages.clear()
-    body = {"threadId": conversation["id"], "runId": "r", "messages": [], "tools": [], "context": []}
+    body: Json = {"threadId": conversation["id"], "runId": "r", "messages": [], "tools": [], "context": []}
     connected = await alice.post("/api/ag-ui/agent/default/connect", json=body)
     assert (
         connected.status_code == 200 and f'"{TURNS - 1} ' in connected.text and '"0 é' not in connected.text
