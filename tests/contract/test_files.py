@@ -186,8 +186,8 @@ async def test_quota_counts_sent_files_and_equal_bytes_once(kept: Kept, tmp_path
     await kept.conversation_with(await keep_file(kept.store, words="0123456789", renditions=("model",)))
     await kept.store.files.add(ALICE, prepared(tmp_path, "0123456789", "new", "new"), rooms.append)
     (room,) = rooms
-    renditions = len("0123456789: model")
-    assert room == Room(unsent=3, unsent_bytes=10 + 3, total_bytes=10 + renditions + 3)
+    renditions, texts = len("0123456789: model"), await kept.store.exchange.text_bytes(ALICE)
+    assert room == Room(unsent=3, unsent_bytes=10 + 3, total_bytes=10 + renditions + 3 + texts)
 
 
 async def test_any_part_of_a_file_is_read_in_pieces(kept: Kept, monkeypatch: pytest.MonkeyPatch):

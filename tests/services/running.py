@@ -62,7 +62,7 @@ class FaultyLog(SqlTurnLog):
         self._fault = fault
 
     async def append(
-        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[TurnReceipt] = ()
+        self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]] = ()
     ) -> set[TurnId]:
         """Keeps chunks, or not."""
         await self._fault.hold()

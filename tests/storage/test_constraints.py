@@ -12,7 +12,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, Us
 from threadkeep.domain.text import BLANK_CHARACTERS
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database.connector import Database, Query, Statement
-from threadkeep.storage.files.contents import TableFileContents
+from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.users import SqlUsers
 
@@ -96,6 +96,13 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
     "tk_compactions": lambda at: {
         "id": new_uuid(), "conversation_id": at.conversation, "from_seq": 1, "to_seq": 2, "summary": "s",
         "archived_count": 2, "tokens_before": 2, "tokens_after": 1, "created_at": NOW,
+    },
+    "tk_compaction_progress": lambda at: {
+        "conversation_id": at.conversation, "from_seq": 1, "text_count": 2, "texts_sha256": "00",
+        "summary": "s", "failures": 0, "not_before": 0,
+    },
+    "tk_requests": lambda at: {
+        "user_id": at.user, "name": "00", "request_hash": "00", "began_at": NOW,
     },
     "tk_payloads": lambda at: {
         "id": new_uuid(), "conversation_id": at.conversation, "kind": "artifact", "media_type": "text/plain",

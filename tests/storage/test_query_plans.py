@@ -24,7 +24,7 @@ from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database.connector import Database, Plan, Query
-from threadkeep.storage.files.contents import TableFileContents
+from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox

@@ -17,10 +17,13 @@ from typing import Literal
 
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.errors import RateLimited
-from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.ports.allowances import HELD_S, ReplyPlace
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.documents.documents import document_totals
+from threadkeep.storage.file_rows import FILE_BYTES
+from threadkeep.storage.text_bytes import OF_CONVERSATION, text_bytes_of
 from threadkeep.storage.users import ENSURE_USER
 
 MINUTE_MS = int(MINUTE_S * 1000)
@@ -206,3 +209,26 @@ def _take_paced(column: Paced, user_id: UserId, cost_us: int) -> Plan[bool]:
     # Somebody may do this before anything else.
     yield ENSURE_USER(id=user_id, now=int(time.time() * 1000))
     return bool((yield take_of(column)(user_id=user_id, cost_us=cost_us)))
+
+
+class SqlStoredBytes:
+    """How much each user stores, from the counts in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of_user(self, user_id: UserId) -> int:
+        """The bytes of all rows, texts and files of a user, and of the documents of their agents."""
+        return await self._database.read(lambda: _of_user(user_id))
+
+    async def of_conversation(self, conversation_id: ConversationId) -> int:
+        """The bytes of a conversation's rows and texts."""
+        rows = await self._database.fetch(OF_CONVERSATION(conversation_id=conversation_id))
+        return rows[0][0] if rows else 0
+
+
+def _of_user(user_id: UserId) -> Plan[int]:
+    texts = yield from text_bytes_of(user_id)
+    ((files,),) = yield FILE_BYTES(user_id=user_id)
+    _, documents = yield from document_totals(user_id)
+    return texts + files + documents

@@ -13,7 +13,8 @@ from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
-from threadkeep.storage.files.contents import FileContents
+from threadkeep.storage.database.unchecked import unchecked
+from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.purging import (
     CONVERSATIONS_AT_ONCE,
     HOLD_EXPIRED,
@@ -27,7 +28,6 @@ from threadkeep.storage.purging import (
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length
-from threadkeep.storage.unchecked import unchecked
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
@@ -164,10 +164,12 @@ def _page(
         pins[pinned],
         f"({time}, id) < (:after_time, :after_id)" if after else "",
     ]
-    return Statement(
-        f"""SELECT {_COLUMNS} FROM tk_conversations WHERE {" AND ".join(filter(None, conditions))}
-        ORDER BY {time} DESC, id DESC LIMIT :limit OFFSET :offset""",
-    )
+    sql = f"""SELECT {_COLUMNS} FROM {{table}} WHERE {" AND ".join(filter(None, conditions))}
+        ORDER BY {time} DESC, id DESC LIMIT :limit OFFSET :offset"""
+    if pinned and not is_deleted:  # SQLite would read all conversations for the few that are pinned
+        in_sqlite = sql.replace("{table}", "tk_conversations INDEXED BY tk_conversations_pinned")
+        return Statement(in_sqlite, postgres=sql.replace("{table}", "tk_conversations"))
+    return Statement(sql.replace("{table}", "tk_conversations"))
 
 
 # Only hides the conversation; it can be restored until it is purged.

@@ -23,8 +23,9 @@ from threadkeep.storage.conversations import (
 from threadkeep.storage.conversations import GET as GET_CONVERSATION
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Row, Rows, Statement
+from threadkeep.storage.database.unchecked import unchecked
 from threadkeep.storage.feedback import feedback_on
-from threadkeep.storage.files.rows import mark_sent
+from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
 from threadkeep.storage.text_bytes import ROW_BYTES, message_bytes
 from threadkeep.storage.tool_calls import (
@@ -37,7 +38,6 @@ from threadkeep.storage.tool_calls import (
     to_tool_call,
     tool_calls_query,
 )
-from threadkeep.storage.unchecked import unchecked
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""

@@ -33,7 +33,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.unchecked import unchecked
+from threadkeep.storage.database.unchecked import unchecked
 
 Calls = Mapping[str, ToolCall]
 

@@ -13,8 +13,8 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, ContentId, ConversationId, UserId
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.files.rows import forget_files_of, forget_some_of_user
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import forget_files_of, forget_some_of_user
 from threadkeep.storage.receipts import forget_some_receipts
 
 S = TypeVar("S")
@@ -54,6 +54,7 @@ OF_CONVERSATIONS: Mapping[str, Statement] = {
     "tk_approvals": _some("tk_approvals", "id"),
     "tk_executions": _some("tk_executions", "conversation_id, run_id, event_id"),
     "tk_compactions": _some("tk_compactions", "id"),
+    "tk_compaction_progress": _some("tk_compaction_progress", "conversation_id"),
     "tk_payload_contents": _some("tk_payload_contents", "conversation_id, sha256"),
     "tk_payloads": _some("tk_payloads", "id"),
     "tk_entries": _some("tk_entries", "id"),

@@ -10,8 +10,8 @@ from threadkeep.ports.queue import QueueState, TakeIn
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.files.rows import stop_using
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
 from threadkeep.storage.turn_log import append_query
 

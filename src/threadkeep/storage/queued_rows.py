@@ -10,7 +10,7 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Plan, Row, Statement
-from threadkeep.storage.files.rows import mark_sent
+from threadkeep.storage.file_rows import mark_sent
 
 QUEUED_COLUMNS = """message_id, conversation_id, content, created_at, steers_turn_id, files, model, key_id,
     begun_with"""

@@ -11,6 +11,7 @@ from threadkeep.loops import Loops
 from threadkeep.ports.store import Store
 from threadkeep.storage.agent_settings import reseal_settings
 from threadkeep.storage.agents import SqlAgents
+from threadkeep.storage.allowances import SqlStoredBytes
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
@@ -26,9 +27,9 @@ from threadkeep.storage.exchange.import_runs import SqlImportRuns
 from threadkeep.storage.exchange.whole_conversations import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.feedback import SqlFeedback
-from threadkeep.storage.files.contents import FileContents, TableFileContents
-from threadkeep.storage.files.files import SqlFiles
-from threadkeep.storage.files.folder import FolderFileContents
+from threadkeep.storage.file_contents import FileContents, TableFileContents
+from threadkeep.storage.file_folder import FolderFileContents
+from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
 from threadkeep.storage.keys import SqlKeys
@@ -45,7 +46,6 @@ from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
-from threadkeep.storage.stored_bytes import SqlStoredBytes
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers

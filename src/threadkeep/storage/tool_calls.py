@@ -11,7 +11,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports.messages import ToolCallFilter
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database.connector import Query, Row, Statement
-from threadkeep.storage.unchecked import unchecked
+from threadkeep.storage.database.unchecked import unchecked
 
 COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, artifact_ids, model_name, refs"""

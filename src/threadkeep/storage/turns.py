@@ -20,7 +20,7 @@ from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
-from threadkeep.storage.files.rows import mark_sent
+from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.outside_ids import bind_conversation, bind_message
 from threadkeep.storage.parts import calls_in, to_columns

@@ -11,8 +11,7 @@ from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId
 from threadkeep.ports.users import Purged
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.former_users import former_name
+from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.purging import (
     CONVERSATIONS_AT_ONCE,
     HOLD_OF_USER,
@@ -22,6 +21,7 @@ from threadkeep.storage.purging import (
     purge_agents,
     purge_rest_of_user,
 )
+from threadkeep.storage.spending.former_users import former_name
 from threadkeep.storage.spending.ledger import forget_spending_of
 
 IDS_AT_ONCE = 1000

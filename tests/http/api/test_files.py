@@ -58,6 +58,7 @@ async def test_file_is_what_its_content_says_and_its_owner_gets_it_back(api: Api
     assert whole.content == PHOTO
     assert whole.headers["content-disposition"].startswith('attachment; filename="holiday.png"')
     preview = await alice.get(f"/api/files/{photo['id']}?preview=true")
+    assert preview.headers["vary"] == "Authorization, X-Api-Key"
     assert preview.headers["content-disposition"] == "inline"
     assert preview.headers["content-type"] == "image/webp"
     assert len(preview.content) < 60_000

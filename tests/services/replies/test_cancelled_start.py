@@ -33,7 +33,7 @@ async def nothing(*_: object) -> None:
     """Whatever is asked."""
 
 
-def nobody_runs(_: object) -> int:
+def nobody_runs(*_: object, **__: object) -> int:
     """No turn of the user runs."""
     return 0
 
@@ -47,11 +47,16 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     starts = TurnStarts(
         store, cast("Any", node), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
     )
-    starting = asyncio.create_task(starts.begin(User(ALICE), agent, NewTurn(begun)))
+
+    async def begin() -> None:
+        async with starts.claim(User(ALICE)) as claim:
+            await starts.begin(User(ALICE), agent, NewTurn(begun), claim)
+
+    starting = asyncio.create_task(begin())
     await allowances.has_taken.wait()
     starting.cancel()
     await asyncio.sleep(0)
     allowances.answers.set()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    await starts.begin(User(ALICE), agent, NewTurn(begun))  # the only one of this minute
+    await begin()  # the only one of this minute

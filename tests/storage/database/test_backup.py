@@ -34,7 +34,7 @@ from threadkeep.storage.database.backup import back_up, copy_beside, restore
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.database.folder_contents import MOST_FOLDERS, BackupFile, open_file
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
-from threadkeep.storage.files.folder import FolderFileContents
+from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.storage.secrets import SecretBox

@@ -26,6 +26,7 @@ from threadkeep.storage.store import store_on
 
 LOCAL = UserId("local")
 EVERYTHING = ConversationFilter()
+GOES = ("tk_keys", "tk_requests")
 
 
 async def found(store: Store, user: UserId, words: str) -> list[str]:
@@ -40,14 +41,15 @@ async def test_no_row_of_any_table_is_left_behind_or_lost(database: Database):
     moved = await reassign(store, LOCAL, ALICE, NOW, alone=True)
     assert (moved.conversations, moved.agents, moved.briefings, moved.memories) == (1, 1, 1, 1)
     after = {table: await database.fetch(count()) for table, count in counts.items()}
-    # What signs in as one user must never sign in as another.
-    assert [tuple(row) for row in after.pop("tk_keys")] == [(0,)] and before.pop("tk_keys")
+    # What signs in as one user must never sign in as another, and nobody can repeat another's requests.
+    for table in GOES:
+        assert [tuple(row) for row in after.pop(table)] == [(0,)] and before.pop(table)
     assert after == before
     keys = [(table, column) for table, column, to in await database.fetch(FOREIGN_KEYS()) if to == "tk_users"]
     assert len(keys) >= 6
     for table, column in keys:
         rows = await database.fetch(Statement(f"SELECT DISTINCT {column} FROM {table}")())
-        assert [tuple(row) for row in rows] == ([] if table == "tk_keys" else [(ALICE,)]), table
+        assert [tuple(row) for row in rows] == ([] if table in GOES else [(ALICE,)]), table
 
 
 async def test_receivers_main_conversation_stays_the_main_one(store: Store):

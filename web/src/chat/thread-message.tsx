@@ -3,7 +3,7 @@ import { memo, useCallback } from "react";
 
 import { BriefingCard } from "./briefing-card";
 import { Reply } from "./reply/reply";
-import { type Decide } from "./requests/use-decision";
+import type { Decide } from "./requests/use-decision";
 import { UserMessage } from "./user-message";
 import { VersionPicker } from "./version-picker";
 

@@ -1,5 +1,5 @@
 import { useChunk } from "../hooks/use-chunk";
-import { type MissingProps } from "./missing-page";
+import type { MissingProps } from "./missing-page";
 
 const loadPages = () => import("./page-chunk");
 

@@ -53,6 +53,7 @@ def file_response(call: Call, file: OpenedFile, *, caching: str) -> StreamedAtta
         "Content-Disposition": "inline" if file.is_shown else disposition(file.file_name),
         "Content-Type": file.media_type,
         "Cache-Control": caching,
+        "Vary": "Authorization, X-Api-Key",  # the next user of a browser must not find the last one's
         "Accept-Ranges": "bytes",
         "ETag": etag,
     }

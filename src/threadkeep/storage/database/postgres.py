@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import wraps
+from types import CoroutineType
 from typing import Any, Literal, LiteralString, ParamSpec, TypeVar, cast
 
 import psycopg
@@ -67,7 +68,9 @@ class ConnectionBroke(StorageUnavailable):
     """A statement found its connection dead, or the server refused it; a new connection may work."""
 
 
-def _cancelled_once(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+def _cancelled_once(
+    work: Callable[P, Coroutine[Any, Any, T]],
+) -> "Callable[P, CoroutineType[Any, Any, T]]":
     """Passes on only the first cancellation of a call, and waits for what it does.
 
     A second one would interrupt psycopg while it cancels the statement: that would go on in the server, in a

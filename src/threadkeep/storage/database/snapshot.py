@@ -39,7 +39,7 @@ class Snapshot:
         """Runs a plan of reading statements."""
         return cast("T", await self._drive(plan()))
 
-    async def execute(self, query: Query, *, urgent: bool = False) -> NoReturn:
+    async def execute(self, query: Query, *, urgent: bool = False, apart: bool = False) -> NoReturn:
         """A snapshot is read-only."""
         raise StorageRefused("A snapshot is read-only.")
 

@@ -9,7 +9,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId, UserId
 from threadkeep.ports.documents import CheckRoom, ExtractedPart
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.files.rows import FILE_BYTES
+from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 from threadkeep.storage.text_bytes import text_bytes_of
 

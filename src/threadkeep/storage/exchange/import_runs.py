@@ -9,7 +9,7 @@ from threadkeep.domain.ids import ImportId, UserId
 from threadkeep.ports.exchange.import_runs import SILENT_MS
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.files.rows import lock_user
+from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.users import ENSURE_USER
 
 _SILENT = f"status = 'RUNNING' AND noted_at < {{now}} - {SILENT_MS}"

@@ -4,7 +4,7 @@ from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.ports.exchange.store import Moved
 from threadkeep.storage.database.connector import Plan, Statement
-from threadkeep.storage.files.rows import lock_user
+from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
@@ -45,6 +45,8 @@ _FORGET_SAME_MEMORIES = Statement(
 
 # What signs in as one user must never sign in as another.
 _FORGET_API_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :giver")
+# Their names come from the user's id, so that nobody else could repeat them.
+_FORGET_REQUESTS = Statement("DELETE FROM tk_requests WHERE user_id = :giver")
 
 # Each term is prefixed with its collection's number, so two collections cannot be merged: the giver's terms
 # are removed and indexed again.
@@ -118,6 +120,7 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
     yield _FORGET_API_KEYS(**whose)
+    yield _FORGET_REQUESTS(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
     if reindexed:
         for statement in (_FORGET_ENTRIES, _FORGET_SEARCHABLE, _FORGET_COLLECTION):

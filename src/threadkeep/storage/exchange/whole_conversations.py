@@ -20,9 +20,9 @@ from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.exchange.reassignment import reassign
 from threadkeep.storage.exchange.text_bytes import text_bytes
 from threadkeep.storage.exchange.writing import ForkWriter, Writer
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.files.files import files_in
-from threadkeep.storage.files.rows import FILE_BYTES, NewContent, contents_of, known_contents
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
+from threadkeep.storage.files import files_in
 from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, to_payload

@@ -20,9 +20,9 @@ from threadkeep.storage.database.connector import Database, Plan, Query, Stateme
 from threadkeep.storage.exchange.import_runs import STILL_RUNS
 from threadkeep.storage.exchange.text_bytes import text_bytes
 from threadkeep.storage.feedback import putting
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.files.files import add_forked, add_imported, files_in
-from threadkeep.storage.files.rows import contents_of
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import contents_of
+from threadkeep.storage.files import add_forked, add_imported, files_in
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD

@@ -16,7 +16,7 @@ from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.ports.payloads import Lost
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.files.contents import FileContents
+from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.text_bytes import ROW_BYTES, count
 
 log = logging.getLogger("threadkeep.storage")

@@ -16,7 +16,7 @@ from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan
-from threadkeep.storage.files.contents import PIECE_BYTES
+from threadkeep.storage.file_contents import PIECE_BYTES
 from threadkeep.storage.payloads.database import NAMED
 
 log = logging.getLogger("threadkeep.storage")

@@ -9,7 +9,6 @@ from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, m
 from threadkeep.ports.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
-from threadkeep.storage.former_users import former_name
 from threadkeep.storage.spending.charges import (
     FREE,
     MOST_COUNTED,
@@ -18,6 +17,7 @@ from threadkeep.storage.spending.charges import (
     count_spending,
     released,
 )
+from threadkeep.storage.spending.former_users import former_name
 
 _KEYS = """(SELECT json_extract(value, '$[0]') AS of_scope, json_extract(value, '$[1]') AS of_id,
         json_extract(value, '$[2]') AS of_period, json_extract(value, '$[3]') AS of_currency,

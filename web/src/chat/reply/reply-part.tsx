@@ -7,7 +7,7 @@ import { useWords } from "../../words";
 import { MessageFiles } from "../files/message-files";
 import { LazyToolFiles } from "../files/lazy-tool-files";
 import { LazyRequest } from "../requests/lazy-request";
-import { type Decide } from "../requests/use-decision";
+import type { Decide } from "../requests/use-decision";
 import { Activity } from "./activity";
 import { NoticeLines } from "./notice-lines";
 import { reasonOf, SupersededOutput } from "./superseded-output";

@@ -8,7 +8,7 @@ import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
-import { type Decide } from "../requests/use-decision";
+import type { Decide } from "../requests/use-decision";
 import { LazyCitations } from "./lazy-citations";
 import { RegenerateButton } from "./regenerate-button";
 import { isIncomplete, ReplyEnding } from "./reply-ending";

@@ -7,7 +7,7 @@ import { allowedToolsOf } from "../../state/allowed-tools";
 import { approvals } from "../../state/front-end";
 import { type Segment } from "../../turn/segments";
 import { useWords } from "../../words";
-import { type Decide } from "./use-decision";
+import type { Decide } from "./use-decision";
 
 export const loadRequests = () => import("./request-chunk");
 

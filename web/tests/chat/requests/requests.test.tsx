@@ -118,7 +118,7 @@ describe("a call that needs leave", () => {
 
   it.each([
     ["many lines", { command: `ls${"\n".repeat(60)}rm -r .` }],
-    ["many arguments", { ...Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`option${at}`, at])), then: "rm -r ." }],
+    ["many arguments", { ...Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`option${at}`, at])), last: "rm -r ." }],
     ["a nested value", { steps: [{ run: `ls ${"x".repeat(5000)}; rm -r .` }] }],
   ])("lets nobody allow or change what is not all shown: %s", async (_, values) => {
     const { bodies, decide } = given();

@@ -12,7 +12,7 @@ from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId, is_uuid
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.files.contents import PIECE_BYTES, OpenSource, ends_early
+from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
 from threadkeep.storage.opening import open_in_thread
 from threadkeep.storage.payloads.folder import HOUR_S, link_or_copy, write_from
 

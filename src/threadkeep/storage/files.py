@@ -15,8 +15,8 @@ from threadkeep.ports.files import CheckRoom, Room, StoredBytes
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents.documents import document_totals
-from threadkeep.storage.files.contents import FileContents
-from threadkeep.storage.files.rows import (
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import (
     FILE_BYTES,
     FILE_COLUMNS,
     USE,

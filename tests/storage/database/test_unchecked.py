@@ -11,7 +11,7 @@ from threadkeep.domain.ids import AgentId, TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.parts import TextPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.storage.unchecked import unchecked
+from threadkeep.storage.database.unchecked import unchecked
 
 STARTED = Conversation.start(ALICE, AgentId("a"), NOW, metadata={"a": 1})
 BEGUN = STARTED.begin_turn("?", NOW)

@@ -1,1 +1,0 @@
-"""The files of messages in the database and on the disk."""
