@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Generator
 from pathlib import Path
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -31,7 +32,11 @@ def test_key_is_made_used_listed_and_revoked(server: Server, tmp_path: Path):
         value = made.stdout.strip()
         assert value.startswith("tk_")
         signed = {"Authorization": f"Bearer {value}"}
-        assert client.get("/api/me", headers=signed).json() == {"id": "alice", "role": "user"}
+        assert client.get("/api/me", headers=signed).json() == {
+            "id": "alice",
+            "role": "user",
+            "installation": ANY,
+        }
         head, row = key(server, tmp_path, "list").stdout.splitlines()
         assert head.split()[:3] == ["PREFIX", "NAME", "SCOPES"]
         assert row.split()[:4] == [value[:11], "CI", "read", "1"] and "never" not in row

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import ANY
 
 import httpx
 import psycopg
@@ -64,7 +65,7 @@ def visit_django_site(url: str) -> None:
         assert client.get("/chat/api/me").status_code == 401
         for name, key in (("alice", "1"), ("bob", "2")):
             assert client.get(f"/sign-in?name={name}").text == "welcome"
-            assert client.get("/chat/api/me").json() == {"id": key, "role": "user"}
+            assert client.get("/chat/api/me").json() == {"id": key, "role": "user", "installation": ANY}
         agents = client.get("/chat/api/agents").json()["items"]
         made = client.put(f"/chat/api/agents/{agents[0]['id']}/conversation")
         assert made.headers["location"] == f"/chat/api/conversations/{made.json()['id']}"

@@ -84,12 +84,12 @@ async def filled(api: Api, client: httpx.AsyncClient, size: int) -> Json:
 
 def texts_in(page: Json) -> list[str]:
     """The texts of a page's messages or items, whatever it calls them."""
-    listed = page.get("items") or page.get("messages") or []
+    listed: list[Json] = page.get("items") or page.get("messages") or []
     return [text for it in listed if (text := _text(it))]
 
 
 def _text(item: Json) -> str:
-    parts = item.get("parts") or item.get("content") or item["text"]
+    parts: str | list[Json] = item.get("parts") or item.get("content") or item["text"]
     return parts if isinstance(parts, str) else "".join(part.get("text") or "" for part in parts)
 
 
@@ -126,12 +126,12 @@ async def test_histories_of_other_clients_have_the_newest_that_fit(
         return page
 
     monkeypatch.setattr(api.store.messages, "page_of", counted)
-    shown = (await alice.get(f"/api/ai-sdk/chat/{conversation['id']}")).json()["messages"]
+    shown: list[Json] = (await alice.get(f"/api/ai-sdk/chat/{conversation['id']}")).json()["messages"]
     assert [it["role"] for it in shown] == ["assistant", "user", "assistant"] or len(shown) == 4
     assert shown[-1]["parts"][-1]["text"].startswith(f"{TURNS - 1} ")
     assert sum(pages) <= 6, "older pages are not read"
     pages.clear()
-    body = {"threadId": conversation["id"], "runId": "r", "messages": [], "tools": [], "context": []}
+    body: Json = {"threadId": conversation["id"], "runId": "r", "messages": [], "tools": [], "context": []}
     connected = await alice.post("/api/ag-ui/agent/default/connect", json=body)
     assert (
         connected.status_code == 200 and f'"{TURNS - 1} ' in connected.text and '"0 é' not in connected.text

@@ -1,6 +1,6 @@
 """Whatever refuses a message, on whichever protocol: nothing is stored for it, and nothing stops for it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -55,7 +55,7 @@ async def conversations(talk: Talk) -> list[str]:
 @asynccontextmanager
 async def refusing(
     why: str, settings: Settings, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Talk, dict[str, Any]]]:
+) -> AsyncGenerator[tuple[Talk, dict[str, Any]]]:
     """A server that refuses messages, and what to send so that it does."""
     asked: dict[str, Any] = {}
     changes: dict[str, Any] = {}

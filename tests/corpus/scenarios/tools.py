@@ -174,13 +174,16 @@ async def client_tools(stage: Stage) -> None:
         (
             [
                 {"action": "allow"},
-                {"action": "result", "content": 1, "error": "No."},
                 {"action": "result", "content": {"was": "blue"}},
                 {"action": "result", "content": {"was": "blue"}},
                 {"action": "result", "content": {"was": "red"}},
             ],
             [{"action": "result", "error": "There is no page."}],
             [{"action": "deny"}],
+            [
+                {"action": "result", "content": 1, "error": "No."},
+                {"action": "result", "content": {"was": "blue"}},
+            ],
         ),
         1,
     ):
@@ -194,7 +197,7 @@ async def client_tools(stage: Stage) -> None:
         await stage.ended(turn)
         for dialect in DIALECTS:
             await stage.call(EVENTS, wire=dialect, turn_id=turn, query={"dialect": dialect})
-    stage.script([UseTool("print", {}, id="c4")])
+    stage.script([UseTool("print", {}, id="c5")])
     await stage.call(SEND, body={"content": "Print it.", "tools": tools}, **waited)
     await stage.call("POST /api/conversations/{conversation_id}/abort", conversation_id=conversation)
     await stage.call(SEND, body={"content": "Again.", "tools": [{"name": "recall_result"}]}, **waited)

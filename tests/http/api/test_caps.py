@@ -226,7 +226,6 @@ async def test_replies_outside_conversations_count_on_all_nodes(
     asked = {"model": "Advisor", "messages": [{"role": "user", "content": "Why?"}]}
     async with AsyncExitStack() as stack:
         one, two = [await stack.enter_async_context(talking(settings)) for _ in range(2)]
-        await make(one)
         conversation = await one.titled_conversation()
         turn = await one.begin(conversation)
         await one.events(turn)
@@ -277,8 +276,10 @@ async def test_owner_keeps_no_more_documents_than_allowed_over_all_agents(capped
 async def test_documents_of_one_upload_are_all_taken_or_none(
     last: tuple[str, str | bytes], capped: Capped, tmp_path: Path
 ):
-    async with capped(user_documents=2, user_bytes=700) as talk:
+    async with capped() as talk:
         path = f"/api/agents/{(await make(talk)).json()['id']}/documents"
+        size = await talk.store.stored_bytes.of_user(LOCAL)
+    async with capped(user_documents=2, user_bytes=size + 700) as talk:
         sent = [("files", ("first.txt", "The first.")), ("files", ("second.txt", "The second."))]
         refused = await talk.client.post(path, files=[*sent, ("files", last)])
         assert refused.status_code in {415, 422}, refused.text

@@ -191,8 +191,9 @@ async def test_fork_needs_room_for_a_copy(api: Api, her: Alice):
     stored = await api.store.stored_bytes.of_user(ALICE)
     assert size > 1_000
     before = await items(her.client, "/api/conversations")
+    (first, *_) = await items(her.client, f"/api/conversations/{her.conversation['id']}/messages")
     await limit(api, OperatorCaps(bytes=stored + size - 1))
-    refusal(await her.client.post(path, json={"messageId": her.message_id}), 422, "LIMIT_NOT_ALLOWED")
+    refusal(await her.client.post(path, json={"messageId": first["id"]}), 422, "LIMIT_NOT_ALLOWED")
     assert await items(her.client, "/api/conversations") == before
 
 

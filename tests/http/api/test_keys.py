@@ -4,6 +4,7 @@ import logging
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import httpx
 import pytest
@@ -51,7 +52,7 @@ async def test_key_is_shown_once_and_signs_in_until_it_is_revoked(api: Api, alic
     assert (made["agents"], made["expiresAt"], made["lastUsedAt"]) == (None, None, None)
     assert await items(alice, "/api/keys") == [made]
     client = using(api, value)
-    assert (await client.get("/api/me")).json() == {"id": "alice", "role": "user"}
+    assert (await client.get("/api/me")).json() == {"id": "alice", "role": "user", "installation": ANY}
     (listed,) = await items(alice, "/api/keys")
     assert listed["lastUsedAt"] is not None and value not in str(listed)
     assert (await alice.delete(f"/api/keys/{made['id']}")).status_code == 204
@@ -152,7 +153,11 @@ async def test_admin_key_expires_within_90_days(api: Api):
     made = await make(admin, "admin")
     (kept,) = await api.store.keys.of_user(UserId("root"))
     assert kept.expires_at == kept.created_at + 90 * DAY_MS
-    assert (await using(api, made).get("/api/me")).json() == {"id": "root", "role": "admin"}
+    assert (await using(api, made).get("/api/me")).json() == {
+        "id": "root",
+        "role": "admin",
+        "installation": ANY,
+    }
 
 
 async def test_expired_key_signs_nobody_in(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ from tests.making import (
     keep_turn,
     said,
 )
+from tests.talking import JSON, talking
 from threadkeep import Settings, create_app
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.feedback import Rating
@@ -31,6 +33,7 @@ from threadkeep.domain.money import Cost
 from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.testing import Say, ScriptedModel, scripted_settings
 
 BLANK = ["", " ", "\n", "\t \r\n", "\u3000", "\u200b", "\ufeff\u2060\u00a0", "\u2028\u115f\u3164"]
 
@@ -620,7 +623,8 @@ async def test_chat_is_the_main_conversation_with_the_default_agent(
     api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
 ):
     refusal(await alice.post("/api/chat", json={"content": "x" * 200_000}), 503, "GATEWAY_NOT_CONFIGURED")
-    (conversation,) = await items(alice, "/api/conversations")
+    assert await items(alice, "/api/conversations") == []
+    conversation = await main_chat(alice)
     assert conversation["isMain"] is True
     (default,) = await items(alice, "/api/agents")
     assert conversation["agentId"] == default["id"]
@@ -664,19 +668,26 @@ async def test_chat_messages_are_paged_by_offset_and_by_cursor(api: Api, alice: 
 
 
 async def test_deleted_chat_begins_anew(api: Api, alice: httpx.AsyncClient):
-    await alice.post("/api/chat", json={"content": "x"})
-    (conversation,) = await items(alice, "/api/conversations")
+    conversation = await main_chat(alice)
     await keep_turn(api.store, await stored(api, conversation), "?", "!")
     await alice.delete(f"/api/conversations/{conversation['id']}")
     assert (await alice.get("/api/chat/messages")).json()["items"] == []
     refusal(await alice.post("/api/chat", json={"content": "x"}), 503, "GATEWAY_NOT_CONFIGURED")
-    (fresh,) = await items(alice, "/api/conversations")
-    assert fresh["id"] != conversation["id"]
+    assert await items(alice, "/api/conversations") == []
+    assert (await main_chat(alice))["id"] != conversation["id"]
 
 
-async def test_chat_of_two_hundred_at_once_is_one_conversation(alice: httpx.AsyncClient):
-    async with asyncio.TaskGroup() as group:
-        for _ in range(100):
-            group.create_task(alice.post("/api/chat", json={"content": "x"}))
-            group.create_task(alice.get("/api/chat/messages"))
-    assert len(await items(alice, "/api/conversations")) == 1
+async def test_chat_of_two_hundred_at_once_is_one_conversation(
+    database_url: str, model: ScriptedModel, tmp_path: Path
+):
+    model.otherwise = [Say("Because.")]
+    async with talking(scripted_settings(model, data=tmp_path, database_url=database_url)) as talk:
+        async with asyncio.TaskGroup() as group:
+            begun = [
+                group.create_task(talk.client.post("/api/chat", json={"content": "x"}, headers=JSON))
+                for _ in range(100)
+            ]
+            for _ in range(100):
+                group.create_task(talk.client.get("/api/chat/messages"))
+        assert 202 in {it.result().status_code for it in begun}
+        assert len(await items(talk.client, "/api/conversations")) == 1

@@ -12,8 +12,9 @@ import sqlite3
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from pathlib import Path
+from sys import getsizeof
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
@@ -265,7 +266,7 @@ def _rows(connection: sqlite3.Connection, query: Query) -> Rows:
     if not cursor.description:
         return [()] * cursor.rowcount
     most_bytes = values.get("most_bytes")
-    return cursor.fetchall() if most_bytes is None else list(_rows_up_to(cursor, most_bytes))
+    return cursor.fetchall() if most_bytes is None else _rows_up_to(cursor, most_bytes)
 
 
 def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
@@ -286,12 +287,19 @@ def _quick_rows(connection: sqlite3.Connection, query: Query) -> Rows:
     return rows
 
 
-def _rows_up_to(cursor: sqlite3.Cursor, most_bytes: int) -> Iterator[Row]:
+def _rows_up_to(cursor: sqlite3.Cursor, most_bytes: int) -> Rows:
+    rows: list[Row] = []
+    left, measured, unmeasured = most_bytes, 0, 0
     for row in cursor:
-        yield row
-        most_bytes -= _size(row)
-        if most_bytes <= 0:
-            return
+        rows.append(row)
+        # Never less than `_size`, and quick: most pages are so small that nothing has to be measured.
+        unmeasured += 4 * sum(map(getsizeof, row))
+        if unmeasured >= left:
+            left -= sum(map(_size, rows[measured:]))
+            measured, unmeasured = len(rows), 0
+            if left <= 0:
+                break
+    return rows
 
 
 def _size(row: Row) -> int:
