@@ -106,11 +106,15 @@ ADD = """(it, by) => {
     it.firstElementChild.append(more);
 }"""
 # The event for the page's own scrolling may arrive when the answer has grown again.
+# What the page draws above meanwhile is followed a frame later, so one frame says little.
 GROW = f"""async (it, by) => {{
     ({ADD})(it, by);
     it.dispatchEvent(new Event("scroll"));
-    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
-    return it.scrollHeight - it.scrollTop - it.clientHeight < 2;
+    for (let frame = 0; frame < 20; frame++) {{
+        await new Promise(requestAnimationFrame);
+        if (frame > 0 && it.scrollHeight - it.scrollTop - it.clientHeight < 2) return true;
+    }}
+    return false;
 }}"""
 
 

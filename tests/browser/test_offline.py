@@ -203,7 +203,11 @@ def until_kept(page: Page, *ids: str) -> None:
         page,
         f"""async () => {{
             const kept = (await ({COPIES})()).filter((it) => it.path.includes("conversations/"));
-            const isWhole = ({{ json }}) => JSON.parse(json).messages.at(-1)?.role === "assistant";
+            // A copy of a running turn has its reply already, without the text.
+            const isWhole = ({{ json }}) => {{
+                const {{ activeTurnId, messages }} = JSON.parse(json);
+                return activeTurnId === null && messages.at(-1)?.role === "assistant";
+            }};
             return kept.every(isWhole) && JSON.stringify(kept.map((it) => it.path).sort()) === {wanted};
         }}""",
     )
