@@ -182,6 +182,7 @@ async def api(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         jwt_secret=SECRET,
         gateway="openai",
         embedding_url="off",
+        user_writes_per_minute=0,  # tests write more in a minute than people do
     )
     app = create_app(settings)
     async with app.lifespan():

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import httpx
 import jwt
@@ -327,7 +328,7 @@ async def test_embedded_threadkeep_is_served_under_the_hosts_own_names(tmp_path:
     async with embedded(tmp_path) as host, client_of(host, "www.shop.example") as client:
         refusal(await client.get("/tk/api/me"), 401, "UNAUTHENTICATED")
         me = await client.get("/tk/api/me", headers={"X-User": "alice"})
-        assert me.json() == {"id": "alice", "role": "user"}
+        assert me.json() == {"id": "alice", "role": "user", "installation": ANY}
         agent = (await client.post("/tk/api/agents", json={"name": "x"}, headers={"X-User": "alice"})).json()
         path = f"/tk/api/agents/{agent['id']}"
         made = await client.put(f"{path}/conversation", headers={"X-User": "alice"})
@@ -598,7 +599,7 @@ async def test_token_is_taken_from_its_header_only(api: Api, alice: httpx.AsyncC
 async def test_without_sign_in_everyone_is_the_local_admin(tmp_path: Path):
     app = app_with(tmp_path, jwt_secret=None)
     async with app.lifespan(), client_of(app) as client:
-        assert (await client.get("/api/me")).json() == {"id": "local", "role": "admin"}
+        assert (await client.get("/api/me")).json() == {"id": "local", "role": "admin", "installation": ANY}
         forged = await client.get("/api/me", headers={"Authorization": "Bearer garbage"})
         assert forged.json()["id"] == "local"
         assert (await client.get("/api/admin/audit")).status_code == 200
