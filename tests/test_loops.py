@@ -111,6 +111,7 @@ OF_EVERY_SERVER = {
     "cleanup",
     "writer of turn logs",
     "renewal of leases",
+    "renewal of places",
     "takeover of turns",
     "expiry of approvals",
     "end of turns that nobody follows",
