@@ -6,6 +6,7 @@ python -m bench.attacks KIND PORT     (`python -m bench.hostile` starts them)
 import http.client
 import io
 import json
+import os
 import socket
 import sys
 import time
@@ -20,6 +21,8 @@ from threadkeep.domain.user import User
 from threadkeep.http.sign_in.access_tokens import issue_token
 
 SECRET = "the-benchmarks-own-secret-used-nowhere-else"
+MALLORY = f"mallory-{os.getpid()}"
+"""Several attackers are several users: one alone imports one file at a time."""
 TOKEN_S = 3600
 CONNECTIONS = 300
 LONG = 30_000
@@ -103,7 +106,7 @@ class Caller:
 
 def search(port: int) -> None:
     """Highlighting one huge word."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     mallory.conversation([HUGE_WORD])
     while True:
         mallory.call("GET", "/api/search?q=zebra")
@@ -121,12 +124,12 @@ def bodies(port: int) -> None:
     """10 MB of empty arrays, and of nesting."""
     for body in _again(EMPTY_ARRAYS, b"[" * 10_000_000):
         with suppress(OSError, http.client.HTTPException):
-            Caller(port, "mallory").call("POST", "/api/chat", body)
+            Caller(port, MALLORY).call("POST", "/api/chat", body)
 
 
 def documents(port: int) -> None:
     """Two files of 149 KB that unpack to gigabytes."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     path = f"/api/agents/{mallory.make('POST', '/api/agents', {'name': 'Measured'})['id']}/documents"
     file = docx_bomb()
     part = b'--b\r\nContent-Disposition: form-data; name="files"; filename="%d.docx"\r\n\r\n%b\r\n'
@@ -155,7 +158,7 @@ def slow(port: int) -> None:
 
 def tools(port: int) -> None:
     """A tool whose schema refers to itself thousands of times."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     schema = {"type": "object", "": [0] * 15_500, "x": [{"$ref": "#//0"}] * 1_950}
     tool = {"type": "function", "name": "t", "parameters": schema}
     while True:
@@ -164,7 +167,7 @@ def tools(port: int) -> None:
 
 def endless_import(port: int) -> None:
     """A file of 12 kB whose calls and results don't fit each other."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     uses = [{"type": "tool_use", "name": "a"}] * 60_000 + [{"type": "tool_result", "name": "b"}] * 60_000
     while True:
         mallory.take_in({"uuid": "m", "sender": "assistant", "content": uses})
@@ -173,7 +176,7 @@ def endless_import(port: int) -> None:
 
 def long_import(port: int) -> None:
     """A small file with a conversation of tens of thousands of messages."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     while True:
         mallory.take_in(*_said(LONG))
         time.sleep(0.2)
@@ -181,7 +184,7 @@ def long_import(port: int) -> None:
 
 def forks(port: int) -> None:
     """Forks and purges of a long conversation."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     id_, last = mallory.long_conversation()
     while True:
         status, answer = mallory.call("POST", f"/api/conversations/{id_}/fork", {"messageId": last})
@@ -191,7 +194,7 @@ def forks(port: int) -> None:
 
 def histories(port: int) -> None:
     """A long conversation as other front ends load it, shared and exported."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     id_, last = mallory.long_conversation()
     for method, path, body in _again(
         ("GET", f"/api/ai-sdk/chat/{id_}", None),
@@ -204,7 +207,7 @@ def histories(port: int) -> None:
 
 def previews(port: int) -> None:
     """A link to a conversation of megabytes, as chat programs fetch it by themselves."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     text = "[a](b) **c** `d` " * 400_000
     id_ = mallory.take_in(*_said(1), {"uuid": "r", "sender": "assistant", "text": text})
     page = mallory.make("GET", f"/api/conversations/{id_}/messages?order=desc&limit=1")
@@ -216,11 +219,11 @@ def previews(port: int) -> None:
 
 def reports(port: int) -> None:
     """Seven reports at once with tens of thousands of footnotes."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     note = "".join(f"[^{number}]" for number in range(25_000))
     replies = [{"uuid": f"r{it}", "sender": "assistant", "text": note} for it in range(3)]
     id_ = mallory.take_in(*_said(1), *replies)
-    callers = [Caller(port, "mallory") for _ in range(7)]
+    callers = [Caller(port, MALLORY) for _ in range(7)]
     while True:
         for caller in callers:
             caller.begin("GET", f"/api/conversations/{id_}/report?format=html")
@@ -230,7 +233,7 @@ def reports(port: int) -> None:
 
 def items(port: int) -> None:
     """A list of items that begins as the conversation ends, with tens of thousands of parts."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     part = {"type": "input_text", "text": "a"}
     sent = [{"type": "message", "role": "user", "content": [part] * 29_000}]
     sent += [{"type": "message", "role": "user", "content": "b"}] * 19
@@ -241,7 +244,7 @@ def items(port: int) -> None:
 
 def pages(port: int) -> None:
     """Pages of messages of megabytes."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     said = [{"uuid": f"p{it}", "sender": "human", "text": "a" * 1_000_000} for it in range(25)]
     id_ = mallory.take_in(*said)
     while True:
@@ -250,12 +253,12 @@ def pages(port: int) -> None:
 
 def whole_bodies(port: int) -> None:
     """Requests as large as they may be, with a file as text in them."""
-    mallory = Caller(port, "mallory")
+    mallory = Caller(port, MALLORY)
     body = json.dumps({"model": "Assistant", "messages": [{"role": "user", "content": "a" * 60_000_000}]})
     while True:
         with suppress(OSError, http.client.HTTPException):
             mallory.call("POST", "/v1/chat/completions", body.encode())
-            mallory = Caller(port, "mallory")
+            mallory = Caller(port, MALLORY)
 
 
 ATTACKS: dict[str, Callable[[int], None]] = {
