@@ -11,17 +11,17 @@ import {
 import { useCallback, useState } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
-import { MissingPage } from "../pages/missing-page";
+import { useLoaded } from "../api/use-loaded";
+import { MissingPage } from "../chat/missing-page";
+import { TopBar } from "../chat/top-bar";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { refreshModelsOf } from "../state/models";
 import { go, hrefOf, rename, type AgentTab } from "../state/route";
-import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
-import { TopBar } from "../ui/top-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords, type AgentWords } from "../words/agents";
 import { usePermissionWords } from "../words/permissions";

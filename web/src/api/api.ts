@@ -3,9 +3,9 @@
 import { ApiClient, Store } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
-import { keyHere } from "../state/installation";
-import { isReached } from "../state/reachability";
-import { copies } from "../state/device-copies";
+import { copies } from "../offline/device-copies";
+import { keyHere } from "./installation";
+import { isReached } from "./reachability";
 
 /** Whether this is the page of a share, `s/TOKEN` below the page itself. */
 export const isOfShare = document.documentElement.dataset["page"] === "share";

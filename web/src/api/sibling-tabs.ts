@@ -1,6 +1,6 @@
 /** The other tabs of this page: they share a sign-in while they are open, and nothing of it is written to disk. */
 
-import { keyHere } from "../state/installation";
+import { keyHere } from "./installation";
 
 export type TabMessage =
   /** A tab that was just opened asks who is signed in. */

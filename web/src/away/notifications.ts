@@ -3,7 +3,7 @@
 import { Store } from "@threadkeep/client";
 
 import { shellWorker } from "../offline/shell";
-import { store } from "../state/storage";
+import { store } from "../offline/storage";
 
 const CHOICE = "threadkeep.notifications";
 

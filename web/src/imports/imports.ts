@@ -7,7 +7,7 @@ import { api } from "../api/api";
 import { language } from "../state/preferences";
 import { go, route } from "../state/route";
 import { session } from "../state/session";
-import { toast } from "../state/toasts";
+import { toast } from "../ui/toasts";
 import { importWords as inLanguages } from "../words/imports";
 import { summaryOf } from "./summary";
 

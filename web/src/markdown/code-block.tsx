@@ -1,15 +1,15 @@
 import { memo, useEffect, useRef, useState } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
 import { kindOfCode } from "../previews/kinds";
 import { CopyButton } from "../ui/copy-button";
+import { useChunk } from "../ui/use-chunk";
 import type { Coloured, Colouring } from "./colouring/colouring";
 import type { Line } from "./colouring/messages";
 
 /** Longer code is shown without colours: nothing may freeze. */
 const MOST_COLOURED = 40_000;
 
-const loadPreviews = () => import("../previews/previewed-code");
+const loadPreviews = () => import("./previewed-code");
 
 interface Props {
   code: string;

@@ -3,7 +3,7 @@
 import { Store } from "@threadkeep/client";
 
 import { isLocal } from "../api/api";
-import { COPIES, DELETING } from "../state/device-copies";
+import { COPIES, DELETING } from "./device-copies";
 import { isForOfflineUse } from "./shell";
 
 /** `off`: keep nothing. `on ID`: keep what this user opens, until they sign out. */

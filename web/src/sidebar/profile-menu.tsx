@@ -3,11 +3,11 @@ import { useStore } from "@threadkeep/react";
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, ListChecks, LogOut, Settings, Trash2 } from "lucide-react";
 
 import { token } from "../api/api";
-import { useSignOut } from "../hooks/use-sign-out";
+import { isLocal } from "../api/api";
 import { overlay } from "../state/overlay";
 import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
-import { isLocal } from "../api/api";
+import { useSignOut } from "../state/use-sign-out";
 import { Menu, type MenuGroup } from "../ui/menu";
 import { useWords } from "../words";
 

@@ -2,7 +2,7 @@
 
 import { Store, type KeptFile, type OutgoingFile, type Problem } from "@threadkeep/client";
 
-import { keyHere } from "./installation";
+import { keyHere } from "../api/installation";
 
 export interface Attachment {
   /** Identifies it on this page. */

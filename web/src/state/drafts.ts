@@ -2,7 +2,7 @@
 
 import { useSyncExternalStore } from "react";
 
-import { keyHere } from "./installation";
+import { keyHere } from "../api/installation";
 
 const PREFIX = keyHere("draft.");
 /** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */

@@ -13,10 +13,10 @@ import {
 } from "@threadkeep/client";
 
 import { api, ME, platform } from "../api/api";
+import { checkInstallation, installation } from "../api/installation";
 import { agents, chosenAgent, loadUnknownAgents, refreshAgents } from "./agents";
 import { keepFiles, markExpired } from "./attachments";
 import { briefings, refreshBriefings } from "./briefings";
-import { checkInstallation, installation } from "./installation";
 import { draftKeyOf, joinReturned, newDraftKey, returnDraft } from "./drafts";
 
 export const frontEnd = new FrontEnd({ api, platform, upload, defaultAgentId, installation: installationThere });

@@ -2,7 +2,7 @@
 
 import { Store } from "@threadkeep/client";
 
-import { store } from "./storage";
+import { store } from "../offline/storage";
 
 export type Language = "en" | "zh";
 export type Theme = "light" | "dark";

@@ -2,10 +2,10 @@ import { PATH_CHANGED, requestProblemOf, type Problem } from "@threadkeep/client
 import { X } from "lucide-react";
 
 import { hrefOf } from "../state/route";
-import { toast } from "../state/toasts";
 import { useWords, type Words } from "../words";
 import { dateTime } from "../words/format";
 import { IconButton } from "./icon-button";
+import { toast } from "./toasts";
 
 const OVER_BUDGET = "BUDGET_EXCEEDED";
 

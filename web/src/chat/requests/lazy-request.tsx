@@ -2,10 +2,10 @@ import { type AgentView } from "@threadkeep/client";
 import { useSelected } from "@threadkeep/react";
 import { useState } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
 import { allowedToolsOf } from "../../state/allowed-tools";
 import { approvals } from "../../state/front-end";
 import { type Segment } from "../../turn/segments";
+import { useChunk } from "../../ui/use-chunk";
 import { useWords } from "../../words";
 import type { Decide } from "./use-decision";
 

@@ -20,8 +20,8 @@ import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
 import { UserMessage } from "../../../src/chat/user-message";
-import { loadChunk } from "../../../src/hooks/use-chunk";
 import { language } from "../../../src/state/preferences";
+import { loadChunk } from "../../../src/ui/use-chunk";
 import { loadWords } from "../../../src/words";
 import { respond, click, draw, press, type Drawn } from "../../draw";
 

@@ -8,7 +8,7 @@ const me = (installation: string | undefined) => ({ id: "local", role: "admin", 
 async function pageOf(id: string) {
   vi.resetModules();
   dataset["installation"] = id;
-  const [{ checkInstallation }, drafts] = [await import("../../src/state/installation"), await import("../../src/state/drafts")];
+  const [{ checkInstallation }, drafts] = [await import("../../src/api/installation"), await import("../../src/state/drafts")];
   return { checkInstallation, ...drafts };
 }
 

@@ -1,8 +1,8 @@
 /** Messages of an earlier version, which did not note for which of the servers at this address they were written. */
 
-import { confirmed } from "../state/confirmation";
-import { outbox } from "../state/front-end";
 import { type OfflineWords } from "../words/offline";
+import { confirmed } from "./confirmation";
+import { outbox } from "./front-end";
 
 /** Asks whether this server gets them; if not, their text returns to the composer. */
 export async function askAboutUnknown(offlineWords: OfflineWords): Promise<void> {

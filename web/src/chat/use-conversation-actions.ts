@@ -4,9 +4,9 @@ import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "
 import { download } from "../api/download";
 import { conversations } from "../state/front-end";
 import { go, route } from "../state/route";
-import { toast } from "../state/toasts";
 import { type MenuGroup, type MenuItem } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 
 type Change = (id: string, patch: ConversationPatch) => Promise<unknown>;

@@ -1,18 +1,18 @@
-import "../styles/overlays.css";
-import "../styles/share-dialog.css";
+import "../../styles/overlays.css";
+import "../../styles/share-dialog.css";
 
 import { type NewShareView } from "@threadkeep/client";
 import { EyeOff, X } from "lucide-react";
 import { useEffect, useRef, useState, type FormEvent } from "react";
 
-import { api } from "../api/api";
-import { isLocal } from "../api/api";
-import { sharing, type ToShare } from "../state/sharing";
-import { Field } from "../ui/field";
-import { IconButton } from "../ui/icon-button";
-import { toastProblem } from "../ui/problem-bar";
-import { useWords } from "../words";
-import { useShareWords } from "../words/shares";
+import { api } from "../../api/api";
+import { isLocal } from "../../api/api";
+import { sharing, type ToShare } from "../../state/sharing";
+import { Field } from "../../ui/field";
+import { IconButton } from "../../ui/icon-button";
+import { toastProblem } from "../../ui/problem-bar";
+import { useWords } from "../../words";
+import { useShareWords } from "../../words/shares";
 import { NewLink } from "./new-link";
 import { ShareList } from "./share-list";
 import { useShares } from "./use-shares";

@@ -3,8 +3,8 @@ import { useEffect } from "react";
 
 import { outbox, returnsTo } from "../state/front-end";
 import { go, route, type Route } from "../state/route";
-import { toast } from "../state/toasts";
 import { describeProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 
 /** Shows a toast when the server refuses a message while the user is elsewhere, with a way back to its text. */

@@ -2,9 +2,9 @@ import { Archive, Trash2 } from "lucide-react";
 
 import { conversations } from "../state/front-end";
 import { type BulkAction } from "../ui/bulk-bar";
+import { useBulk } from "../ui/use-bulk";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
-import { useBulk } from "./use-bulk";
 
 /** What can be done with several active conversations: archive or delete them. */
 export function useActiveBulk(again: () => Promise<void>): BulkAction[] {

@@ -1,7 +1,7 @@
 import { requestProblemOf, type Problem } from "@threadkeep/client";
 import { useCallback, useEffect, useState } from "react";
 
-import { returns } from "../state/reachability";
+import { returns } from "./reachability";
 
 export type Loaded<T> =
   | { state: "loading" }

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
-import { toast } from "../state/toasts";
 import { useWords } from "../words";
+import { toast } from "./toasts";
 
 type Load<T> = () => Promise<T>;
 

@@ -1,8 +1,8 @@
 import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
-import { toShare } from "../state/sharing";
+import { toShare } from "../../state/sharing";
+import { useChunk } from "../../ui/use-chunk";
 
 const loadDialog = () => import("./share-dialog");
 const close = () => toShare.set(null);

@@ -3,11 +3,11 @@
 import { Store } from "@threadkeep/client";
 
 import { api, isUnconfirmed } from "../api/api";
-import { refreshAgents } from "../state/agents";
-import { isReached, returns } from "../state/reachability";
-import { frontEnd, outbox } from "../state/front-end";
-import { refreshModels } from "../state/models";
-import { loadSession } from "../state/session";
+import { isReached, returns } from "../api/reachability";
+import { refreshAgents } from "./agents";
+import { frontEnd, outbox } from "./front-end";
+import { refreshModels } from "./models";
+import { loadSession } from "./session";
 
 /** Whether the server is away: one lost request is not enough. */
 export const isAway = new Store(false);

@@ -1,8 +1,8 @@
 import { ApiError } from "@threadkeep/client";
 import { useState } from "react";
 
-import { useUnsaved } from "../state/unsaved";
 import { useFaultWords, type FaultWords } from "../words/faults";
+import { useUnsaved } from "./unsaved";
 
 export interface Fault<T> {
   field: keyof T;

@@ -2,15 +2,15 @@ import { type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useCallback, useState } from "react";
 
-import { useLoaded } from "../hooks/use-loaded";
+import { useLoaded } from "../api/use-loaded";
+import { choice, isWanted } from "../offline/choice";
+import { conversationIn, MOST_CONVERSATIONS } from "../offline/copy-limits";
+import { device } from "../offline/device";
+import { isForOfflineUse } from "../offline/shell";
+import { setKept } from "../state/keeping";
 import { SwitchRow } from "../ui/switch-row";
 import { bytes } from "../words/format";
 import { useOfflineWords } from "../words/offline";
-import { choice, isWanted } from "./choice";
-import { conversationIn, MOST_CONVERSATIONS } from "./copy-limits";
-import { device } from "./device";
-import { setKept } from "./keeping";
-import { isForOfflineUse } from "./shell";
 
 /** Keeps conversations on this device, or deletes them at once. */
 export function KeepSetting({ me }: { me: MeView }) {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
-import { FilePreview } from "../../src/previews/file-preview";
-import { draw, respond, seen } from "../draw";
+import { FilePreview } from "../../../src/chat/files/file-preview";
+import { draw, respond, seen } from "../../draw";
 
 it("shows the beginning of a long text, and says of how much", async () => {
   respond.mockImplementation(async () => new Response(`${"word ".repeat(100)}\n\n`.repeat(200)));

@@ -1,13 +1,13 @@
 import { type ShareView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { confirmed } from "../state/confirmation";
-import { minute } from "../state/minute";
-import { toast } from "../state/toasts";
-import { toastProblem } from "../ui/problem-bar";
-import { useWords } from "../words";
-import { dateTime } from "../words/format";
-import { useShareWords } from "../words/shares";
+import { confirmed } from "../../state/confirmation";
+import { minute } from "../../state/minute";
+import { toastProblem } from "../../ui/problem-bar";
+import { toast } from "../../ui/toasts";
+import { useWords } from "../../words";
+import { dateTime } from "../../words/format";
+import { useShareWords } from "../../words/shares";
 
 interface Props {
   shares: readonly ShareView[];

@@ -3,17 +3,17 @@ import "../styles/previews.css";
 import { Code, Eye, Maximize2 } from "lucide-react";
 import { useRef, useState } from "react";
 
-import { useNearlyVisible } from "../chat/files/use-nearly-visible";
-import { ColouredCode } from "../markdown/code-block";
+import { useNearlyVisible } from "../hooks/use-nearly-visible";
+import { FailureNote } from "../previews/failure-note";
+import { LargePreview } from "../previews/large-preview";
+import { type Kind } from "../previews/sandbox/messages";
+import { Sandbox, type Failure } from "../previews/sandbox/sandbox";
+import { useFrameZoom } from "../previews/use-frame-zoom";
 import { CopyButton } from "../ui/copy-button";
 import { IconButton } from "../ui/icon-button";
+import { LargerView } from "../ui/larger-view";
 import { usePreviewWords } from "../words/previews";
-import { FailureNote } from "./failure-note";
-import { LargePreview } from "./large-preview";
-import { LargerView } from "../overlays/larger-view";
-import { type Kind } from "./sandbox/messages";
-import { Sandbox, type Failure } from "./sandbox/sandbox";
-import { useFrameZoom } from "./use-frame-zoom";
+import { ColouredCode } from "./code-block";
 
 interface Props {
   kind: Kind;

@@ -4,8 +4,8 @@ import { X } from "lucide-react";
 import { useEffect, useRef, type ReactNode } from "react";
 import { createPortal } from "react-dom";
 
-import { IconButton } from "../ui/icon-button";
 import { useWords } from "../words";
+import { IconButton } from "./icon-button";
 
 interface Props {
   title: string;

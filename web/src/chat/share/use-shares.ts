@@ -1,7 +1,7 @@
 import { ApiError, type PageView_ShareView, type ShareView } from "@threadkeep/client";
 import { useEffect, useState } from "react";
 
-import { api } from "../api/api";
+import { api } from "../../api/api";
 
 /** A conversation's shares, newest first. */
 export function useShares(conversationId: string) {

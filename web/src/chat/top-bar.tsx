@@ -1,10 +1,10 @@
 import { ArrowLeft, Menu, SquarePen } from "lucide-react";
 import { useEffect, type ReactNode } from "react";
 
-import { LazyApprovalsBell } from "../chat/requests/lazy-request";
 import { setPlace } from "../state/page-title";
 import { go } from "../state/route";
 import { useWords } from "../words";
+import { LazyApprovalsBell } from "./requests/lazy-request";
 
 interface Props {
   title: string;

@@ -6,9 +6,9 @@ import { draftKeys, forgetDraft, newDraftKey, readDraft, returnDraft } from "../
 import { COMMAND, overlay } from "../state/overlay";
 import { go, hrefOf } from "../state/route";
 import { CopyButton } from "../ui/copy-button";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useMissingWords } from "../words/missing";
+import { TopBar } from "./top-bar";
 
 /** What is not there. */
 export type Missing = "page" | "conversation" | "agent";

@@ -1,8 +1,8 @@
 import { type MeView } from "@threadkeep/client";
 
-import { frontEnd } from "../state/front-end";
-import { choose } from "./choice";
-import { device } from "./device";
+import { choose } from "../offline/choice";
+import { device } from "../offline/device";
+import { frontEnd } from "./front-end";
 
 /** Keeps the user's conversations on this device from now on, or deletes them all; throws if the browser can't. */
 export async function setKept(me: MeView, isOn: boolean): Promise<void> {

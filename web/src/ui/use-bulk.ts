@@ -1,8 +1,8 @@
 import { type ConversationView } from "@threadkeep/client";
 
-import { toast } from "../state/toasts";
-import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
+import { toastProblem } from "./problem-bar";
+import { toast } from "./toasts";
 
 /** How many requests are made at once. */
 const AT_ONCE = 4;

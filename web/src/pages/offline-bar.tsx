@@ -5,16 +5,16 @@ import { useStore } from "@threadkeep/react";
 import { CloudOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
+import { checkCopies } from "../offline/checking";
+import { choice, isWanted } from "../offline/choice";
+import { idle } from "../offline/idle";
+import { isForOfflineUse } from "../offline/shell";
 import { frontEnd } from "../state/front-end";
-import { idle } from "../state/idle";
-import { toast } from "../state/toasts";
+import { setKept } from "../state/keeping";
+import { askAboutUnknown } from "../state/unknown-server";
+import { isAway, watchConnection } from "../state/watch-connection";
+import { toast } from "../ui/toasts";
 import { useOfflineWords } from "../words/offline";
-import { checkCopies } from "./checking";
-import { choice, isWanted } from "./choice";
-import { isAway, watchConnection } from "./watch-connection";
-import { setKept } from "./keeping";
-import { isForOfflineUse } from "./shell";
-import { askAboutUnknown } from "./unknown-server";
 
 /** Says that the server does not respond, and what is shown meanwhile. */
 export function OfflineBar({ me }: { me: MeView }) {

@@ -1,8 +1,8 @@
-import { confirmed } from "../state/confirmation";
-import { draftKeys } from "../state/drafts";
-import { outbox } from "../state/front-end";
-import { signOut } from "../state/session";
 import { useWords } from "../words";
+import { confirmed } from "./confirmation";
+import { draftKeys } from "./drafts";
+import { outbox } from "./front-end";
+import { signOut } from "./session";
 
 /** Signs out; asks first if that would delete what has not been sent. */
 export function useSignOut(): () => void {

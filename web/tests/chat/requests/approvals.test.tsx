@@ -2,14 +2,14 @@ import { type AgentView, type ApprovalView, type ConversationView } from "@threa
 import { act } from "react";
 import { afterEach, beforeAll, expect, it, vi } from "vitest";
 
-import { LazyApprovalsBell, loadRequests } from "../../src/chat/requests/lazy-request";
-import { loadChunk } from "../../src/hooks/use-chunk";
-import { agents } from "../../src/state/agents";
-import { allowedToolsOf } from "../../src/state/allowed-tools";
-import { approvals, conversations } from "../../src/state/front-end";
-import { minute } from "../../src/state/minute";
-import { toasts } from "../../src/state/toasts";
-import { respond, click, draw } from "../draw";
+import { LazyApprovalsBell, loadRequests } from "../../../src/chat/requests/lazy-request";
+import { agents } from "../../../src/state/agents";
+import { allowedToolsOf } from "../../../src/state/allowed-tools";
+import { approvals, conversations } from "../../../src/state/front-end";
+import { minute } from "../../../src/state/minute";
+import { toasts } from "../../../src/ui/toasts";
+import { loadChunk } from "../../../src/ui/use-chunk";
+import { respond, click, draw } from "../../draw";
 
 const open = (requestId: string, more: Partial<ApprovalView> = {}): ApprovalView => ({
   requestId,

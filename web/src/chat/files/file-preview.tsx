@@ -1,22 +1,22 @@
-import "../styles/previews.css";
+import "../../styles/previews.css";
 
 import { Download } from "lucide-react";
 import { useCallback } from "react";
 
-import { api } from "../api/api";
-import { download } from "../api/download";
-import { useLoaded } from "../hooks/use-loaded";
-import { Markdown } from "../markdown/markdown";
-import { LargerView } from "../overlays/larger-view";
-import { IconButton } from "../ui/icon-button";
-import { toastProblem } from "../ui/problem-bar";
-import { useWords } from "../words";
-import { usePreviewWords } from "../words/previews";
-import { CsvTable } from "./csv-table";
-import { FailureNote } from "./failure-note";
-import { type FileKind } from "./kinds";
-import { LargePreview } from "./large-preview";
-import { useFrameZoom } from "./use-frame-zoom";
+import { api } from "../../api/api";
+import { download } from "../../api/download";
+import { useLoaded } from "../../api/use-loaded";
+import { Markdown } from "../../markdown/markdown";
+import { CsvTable } from "../../previews/csv-table";
+import { FailureNote } from "../../previews/failure-note";
+import { type FileKind } from "../../previews/kinds";
+import { LargePreview } from "../../previews/large-preview";
+import { useFrameZoom } from "../../previews/use-frame-zoom";
+import { IconButton } from "../../ui/icon-button";
+import { LargerView } from "../../ui/larger-view";
+import { toastProblem } from "../../ui/problem-bar";
+import { useWords } from "../../words";
+import { usePreviewWords } from "../../words/previews";
 
 /** About 30 pages; more would hold up the browser. */
 const MOST_CHARACTERS = 60_000;

@@ -1,7 +1,7 @@
-import { useChunk } from "../hooks/use-chunk";
+import { useChunk } from "../ui/use-chunk";
 import type { MissingProps } from "./missing-page";
 
-const loadPages = () => import("./page-chunk");
+const loadPages = () => import("../pages/page-chunk");
 
 /** A page for something that doesn't exist; its code is loaded on demand. */
 export function LazyMissingPage(props: MissingProps) {

@@ -5,7 +5,7 @@ import { type Copies, type MeView } from "@threadkeep/client";
 import { idle } from "./idle";
 import { store } from "./storage";
 
-const loadDevice = () => import("../offline/device");
+const loadDevice = () => import("./device");
 
 /** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
 export const COPIES = `threadkeep.copies.${new URL(".", document.baseURI).pathname}`;

@@ -2,9 +2,9 @@ import { type NewShareView } from "@threadkeep/client";
 import { Link } from "lucide-react";
 import { useEffect, useId, useRef } from "react";
 
-import { api } from "../api/api";
-import { CopyButton } from "../ui/copy-button";
-import { useShareWords } from "../words/shares";
+import { api } from "../../api/api";
+import { CopyButton } from "../../ui/copy-button";
+import { useShareWords } from "../../words/shares";
 
 /** A link that was just made, this once. */
 export function NewLink({ share, onAnother }: { share: NewShareView; onAnother: () => void }) {

@@ -1,11 +1,11 @@
 import { type AgentView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { agents, inOrder, isGuide, publisherOf } from "../state/agents";
-import { session } from "../state/session";
+import { AgentFace } from "../ui/agent-face";
+import { type MenuItem } from "../ui/menu";
 import { useWords } from "../words";
-import { AgentFace } from "./agent-face";
-import { type MenuItem } from "./menu";
+import { agents, inOrder, isGuide, publisherOf } from "./agents";
+import { session } from "./session";
 
 /** The agents as items of a menu: icon, name and one line. */
 export function useAgentItems(chosenId: string | null, onChoose: (agent: AgentView) => void): MenuItem[] {
