@@ -32,7 +32,7 @@ import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPermissions } from "./agent-permissions";
 import { AgentPrompt } from "./agent-prompt";
-import { AgentServers } from "./agent-servers";
+import { AgentServers, type Change } from "./agent-servers";
 
 interface Props {
   /** `new` to create an agent. */
@@ -42,9 +42,6 @@ interface Props {
   me: MeView;
   onMenu: () => void;
 }
-
-/** Changes an agent; throws the error. */
-export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
 const toAgents = (agentWords: AgentWords) => ({ href: hrefOf({ name: "agents" }), label: agentWords.backToAgents });
 

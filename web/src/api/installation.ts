@@ -15,8 +15,13 @@ export function keyHere(name: string): string {
   return installation ? `threadkeep.${installation}.${name}` : `threadkeep.${name}`;
 }
 
-/** What earlier versions kept for whichever server is at this address: it becomes this one's, and nothing of it is sent by itself. */
 const ADOPTED = /^threadkeep\.(token|user|drafts-of|draft\..*|draft-files\..*)$/s;
+
+/** What earlier versions kept for whichever server is at this address becomes this one's; nothing of it is sent by itself. */
+export function adoptKept(): void {
+  adopt(localStorage);
+  adopt(sessionStorage);
+}
 
 function adopt(storage: Storage): void {
   if (!installation) return;
@@ -36,9 +41,6 @@ function move(storage: Storage, from: string, to: string): void {
     storage.setItem(from, value);
   }
 }
-
-adopt(localStorage);
-adopt(sessionStorage);
 
 /** Shows the page of another server that responds at this address; throws, since nothing it says concerns this page. */
 export function checkInstallation(me: MeView): void {

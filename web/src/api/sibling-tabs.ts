@@ -12,7 +12,11 @@ export type TabMessage =
 const name = () => keyHere(`session.${new URL(".", document.baseURI).pathname}`);
 
 export class SiblingTabs {
-  #channel = new BroadcastChannel(name());
+  #opened: BroadcastChannel | undefined;
+
+  get #channel(): BroadcastChannel {
+    return (this.#opened ??= new BroadcastChannel(name()));
+  }
 
   post(message: TabMessage): void {
     this.#channel.postMessage(message);

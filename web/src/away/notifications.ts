@@ -18,7 +18,12 @@ function keptChoice(): Choice {
 /** The user's choice in this browser. */
 export const choice = new Store<Choice>(keptChoice());
 
-window.addEventListener("storage", ({ key }) => key === CHOICE && choice.set(keptChoice()));
+/** Follows what the user chooses in other tabs, until the returned function is called. */
+export function followChoice(): () => void {
+  const closing = new AbortController();
+  window.addEventListener("storage", ({ key }) => key === CHOICE && choice.set(keptChoice()), { signal: closing.signal });
+  return () => closing.abort();
+}
 
 export function choose(next: "on" | "off"): void {
   store(CHOICE, next);

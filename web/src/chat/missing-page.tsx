@@ -1,3 +1,5 @@
+import "../styles/page-chunk.css";
+
 import { Search, SquarePen } from "lucide-react";
 import { useEffect, useState } from "react";
 

@@ -4,7 +4,7 @@ import { Archive, ArchiveRestore, Download, Pencil, Pin, PinOff, Trash2 } from "
 import { download } from "../api/download";
 import { conversations } from "../state/front-end";
 import { go, route } from "../state/route";
-import { type MenuGroup, type MenuItem } from "../ui/menu";
+import { type MenuGroup, type MenuItem } from "../ui/menu-list";
 import { toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";

@@ -13,7 +13,7 @@ import { CopyButton } from "../ui/copy-button";
 import { IconButton } from "../ui/icon-button";
 import { LargerView } from "../ui/larger-view";
 import { usePreviewWords } from "../words/previews";
-import { ColouredCode } from "./code-block";
+import { ColouredCode } from "./coloured-code";
 
 interface Props {
   kind: Kind;

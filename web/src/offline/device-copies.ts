@@ -2,15 +2,11 @@
 
 import { type Copies, type MeView } from "@threadkeep/client";
 
+import { COPIES, DELETING } from "./choice";
 import { idle } from "./idle";
 import { store } from "./storage";
 
 const loadDevice = () => import("./device");
-
-/** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
-export const COPIES = `threadkeep.copies.${new URL(".", document.baseURI).pathname}`;
-/** Written under that name until all copies are deleted, also if the browser is closed meanwhile. */
-export const DELETING = "deleting";
 
 /** The user whose copies these are; nothing is kept until the server has said who that is. */
 let user: MeView | null = null;

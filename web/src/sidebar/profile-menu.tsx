@@ -5,11 +5,13 @@ import { Archive, BarChart3, ChevronsUpDown, Keyboard, ListChecks, LogOut, Setti
 import { token } from "../api/api";
 import { isLocal } from "../api/api";
 import { overlay } from "../state/overlay";
-import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
+import { setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
 import { useSignOut } from "../state/use-sign-out";
-import { Menu, type MenuGroup } from "../ui/menu";
+import { Menu } from "../ui/menu";
+import { type MenuGroup } from "../ui/menu-list";
 import { useWords } from "../words";
+import { language } from "../words/language";
 
 /** The signed-in user's menu: settings, usage, archived and deleted conversations. */
 export function ProfileMenu({ me }: { me: MeView }) {

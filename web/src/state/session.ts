@@ -36,15 +36,18 @@ const DRAFTS_OF = keyHere("drafts-of");
 const SIBLINGS_RESPOND_MS = 400;
 
 const siblings = new SiblingTabs();
-siblings.listen(hear);
 
-whenUnauthorized(() => {
-  if (session.get().state !== "in") return;
-  const held = token.get();
-  setToken(null);
-  clearCopies();
-  session.set({ state: "out", refused: held !== null });
-});
+/** Hears of sign-ins in other tabs, and of the server when it no longer accepts ours. */
+export function followSession(): void {
+  siblings.listen(hear);
+  whenUnauthorized(() => {
+    if (session.get().state !== "in") return;
+    const held = token.get();
+    setToken(null);
+    clearCopies();
+    session.set({ state: "out", refused: held !== null });
+  });
+}
 
 /** Asks who we are; without a sign-in everyone is `local`. */
 export async function loadSession(): Promise<void> {

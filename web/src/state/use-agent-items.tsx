@@ -2,7 +2,7 @@ import { type AgentView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
 import { AgentFace } from "../ui/agent-face";
-import { type MenuItem } from "../ui/menu";
+import { type MenuItem } from "../ui/menu-list";
 import { useWords } from "../words";
 import { agents, inOrder, isGuide, publisherOf } from "./agents";
 import { session } from "./session";

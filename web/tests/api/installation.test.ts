@@ -8,7 +8,8 @@ const me = (installation: string | undefined) => ({ id: "local", role: "admin", 
 async function pageOf(id: string) {
   vi.resetModules();
   dataset["installation"] = id;
-  const [{ checkInstallation }, drafts] = [await import("../../src/api/installation"), await import("../../src/state/drafts")];
+  const [{ adoptKept, checkInstallation }, drafts] = [await import("../../src/api/installation"), await import("../../src/state/drafts")];
+  adoptKept();
   return { checkInstallation, ...drafts };
 }
 
