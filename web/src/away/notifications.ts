@@ -3,7 +3,7 @@
 import { Store } from "@threadkeep/client";
 
 import { shellWorker } from "../offline/shell";
-import { store } from "../offline/storage";
+import { followKey, store } from "../offline/storage";
 
 const CHOICE = "threadkeep.notifications";
 
@@ -19,11 +19,7 @@ function keptChoice(): Choice {
 export const choice = new Store<Choice>(keptChoice());
 
 /** Follows what the user chooses in other tabs, until the returned function is called. */
-export function followChoice(): () => void {
-  const closing = new AbortController();
-  window.addEventListener("storage", ({ key }) => key === CHOICE && choice.set(keptChoice()), { signal: closing.signal });
-  return () => closing.abort();
-}
+export const followChoice = () => followKey(CHOICE, () => choice.set(keptChoice()));
 
 export function choose(next: "on" | "off"): void {
   store(CHOICE, next);

@@ -2,9 +2,8 @@
 
 import { type Copies, type MeView } from "@threadkeep/client";
 
-import { COPIES, DELETING } from "./choice";
 import { idle } from "./idle";
-import { store } from "./storage";
+import { COPIES, DELETING, store } from "./storage";
 
 const loadDevice = () => import("./device");
 

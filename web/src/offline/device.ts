@@ -3,9 +3,10 @@
 import { type MeView } from "@threadkeep/client";
 
 import { installation } from "../api/installation";
-import { COPIES, DELETING, forgetChoice, isWanted, noteInstalled } from "./choice";
+import { forgetChoice, isWanted, noteInstalled } from "./choice";
 import { excess, LARGEST, type Copy, type Table } from "./copy-limits";
 import { CopyTable } from "./copy-table";
+import { COPIES, DELETING } from "./storage";
 
 /** The row that says whose copies these are; without it, nothing is kept. */
 const OWNER = "";

@@ -6,7 +6,7 @@ import { CloudOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { checkCopies } from "../offline/checking";
-import { choice, isWanted } from "../offline/choice";
+import { choice, followChoice, isWanted } from "../offline/choice";
 import { idle } from "../offline/idle";
 import { isForOfflineUse } from "../offline/shell";
 import { frontEnd } from "../state/front-end";
@@ -22,6 +22,7 @@ export function OfflineBar({ me }: { me: MeView }) {
   const isOffline = useStore(isAway);
   const [wasOffline, setWasOffline] = useState(false);
   useStore(choice);
+  useEffect(followChoice, []);
   useEffect(watchConnection, [me.id]);
   useEffect(() => {
     if (isOffline) return setWasOffline(true);

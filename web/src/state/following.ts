@@ -1,4 +1,3 @@
-import { followChoice } from "../offline/choice";
 import { followLanguage } from "../words";
 import { followReturnedFiles } from "./attachments";
 import { followDrafts } from "./drafts";
@@ -15,7 +14,6 @@ export function followAll(): void {
   followFrontEnd();
   followDrafts();
   followReturnedFiles();
-  followChoice();
   followLanguage();
   followTime();
   forgetPreviewsWithToken();

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 
-import { COPIES, DELETING, choose } from "../../src/offline/choice";
+import { choose } from "../../src/offline/choice";
 import { conversationIn, excess, LARGEST, MOST, MOST_CONVERSATIONS, type Copy, type Rows, type Table } from "../../src/offline/copy-limits";
 import { Device } from "../../src/offline/device";
+import { COPIES, DELETING } from "../../src/offline/storage";
 
 /** The tables of all tabs: what one transaction does is undone if it fails. */
 class MemoryTable implements Table {
