@@ -14,7 +14,6 @@ import httpx2
 import msgspec
 
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.tls import tls_context
 from threadkeep.workers.process import end_process, start_worker
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ class EndpointEmbedder:
         self.name = model
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._url = f"{url.rstrip('/')}/embeddings"
-        self._client = httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S, verify=tls_context())
+        self._client = httpx2.AsyncClient(headers=headers, timeout=TIMEOUT_S)
 
     def understands(self, text: str) -> bool:
         """Always: the operator who configures a model knows the documents' languages."""

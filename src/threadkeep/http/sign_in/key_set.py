@@ -12,7 +12,6 @@ import msgspec
 from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
 from threadkeep.http.sign_in.access_tokens import KEY_SET_ALGORITHMS, NOT_OURS
 from threadkeep.logs import describe
-from threadkeep.tls import tls_context
 
 KEYS_LIVE_S = 600
 FETCH_PAUSE_S = 10  # forged `kid`s cannot make us hammer the provider
@@ -28,7 +27,7 @@ class KeySet:
 
     def __init__(self, url: str, client: httpx2.AsyncClient | None, clock: Callable[[], float]) -> None:
         self._url, self._clock = url, clock
-        self._client, self._owns_client = client or httpx2.AsyncClient(verify=tls_context()), client is None
+        self._client, self._owns_client = client or httpx2.AsyncClient(), client is None
         self._keys: list[jwt.PyJWK] = []
         self._fresh_until = self._next_fetch = self._failed_at = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
