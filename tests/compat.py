@@ -62,7 +62,7 @@ SUITES = (
             "src/threadkeep/services",
             "src/threadkeep/storage",
             "src/threadkeep/tools",
-            "src/threadkeep/workers",
+            "src/threadkeep/confined",
             "tests/faults",
         ),
     ),

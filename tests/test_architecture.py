@@ -52,17 +52,17 @@ LAYERS: dict[str, set[str]] = {
     }
     | COMMON,
     # Adapters.
-    "exchange": {"transfers", "engine", "workers", "ports", "domain"},
+    "exchange": {"transfers", "engine", "confined", "ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"networks", "ports", "domain", "sse"},
-    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "mcp": {"confined", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
     "tools": {"search", "ports", "domain"},
-    "retrieval": {"search", "workers", "ports", "domain"},
-    "files": {"workers", "ports", "domain"},
-    "schemas": {"workers", "ports", "domain", "fair_slots"},
+    "retrieval": {"search", "confined", "ports", "domain"},
+    "files": {"confined", "ports", "domain"},
+    "schemas": {"confined", "ports", "domain", "fair_slots"},
     # What several adapters share: how a text is searched, and how a process is started, limited and ended.
     "search": {"domain"},
-    "workers": {"ports", "domain"},
+    "confined": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -148,8 +148,8 @@ SHORT_LIVED = {
     "threadkeep.http.server.server._Stopping._begin": "the end of the process",
     "threadkeep.storage.database.postgres._cancelled_once.call": "one operation; its caller waits for it",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
-    "threadkeep.workers.process.start_worker": "the start of a worker",
-    "threadkeep.workers.process.end_process": "the end of a worker",
+    "threadkeep.confined.process.start_confined": "the start of a confined process",
+    "threadkeep.confined.process.end_process": "the end of a confined process",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
@@ -255,8 +255,8 @@ def test_schemas_of_strangers_are_validated_in_one_place():
     calling = re.compile(r"\.(call_tool|validate_tool_result)\(")
     assert not {module for module, file in MODULES.items() if calling.search(file.read_text())}
     validating = re.compile(r"\bfind_problem\(")
-    in_budget_or_worker = {"threadkeep.schemas." + name for name in ("validation", "checker", "worker")}
-    assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_worker
+    in_budget_or_process = {"threadkeep.schemas." + name for name in ("validation", "checker", "process")}
+    assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_process
 
 
 def test_text_is_normalized_in_one_place_which_cuts_it_first():

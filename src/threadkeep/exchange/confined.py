@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from threadkeep.confined.process import end_process, start_confined
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest, StorageRefused, UnsupportedImport
@@ -49,9 +50,8 @@ from threadkeep.ports.exchange.source import (
     OwnItem,
     SourceStopped,
 )
-from threadkeep.workers.process import end_process, start_worker
 
-WORKER = "threadkeep.exchange.worker"
+PROCESS = "threadkeep.exchange.process"
 MOST_SILENT_S = 300.0
 """However busy this machine is, a process that works says so more often."""
 SLICE_S = 0.25
@@ -297,8 +297,8 @@ async def _started(
     folder = await asyncio.to_thread(_new_folder, Path(opening.folder))
     try:
         opening = msgspec.structs.replace(opening, folder=str(folder))
-        process = await start_worker(
-            WORKER, encode(opening).decode(), reads=reads, writes=[folder], stdin=PIPE, pass_fds=pass_fds
+        process = await start_confined(
+            PROCESS, encode(opening).decode(), reads=reads, writes=[folder], stdin=PIPE, pass_fds=pass_fds
         )
         try:
             most_bytes = min(8 * opening.limits.conversation_bytes, MOST_FRAME_BYTES)

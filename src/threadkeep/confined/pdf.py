@@ -1,4 +1,4 @@
-"""Opens PDFs; only in worker processes, which a hostile file may kill without harm."""
+"""Opens PDFs; only in confined processes, which a hostile file may kill without harm."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The limits that a worker process sets for itself before it opens a file that may be hostile."""
+"""The limits that a confined process sets for itself before it opens a file that may be hostile."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""Worker processes: they run our code only, reach nothing else, and are ended for good."""
+"""Confined processes: they run our code only, reach nothing else, and are ended for good."""
 
 import asyncio
 import gc
@@ -16,12 +16,12 @@ from typing import Any, cast
 import pytest
 
 from tests.mcp.running import is_alive
+from threadkeep.confined import isolated
+from threadkeep.confined.isolated import isolated_command
+from threadkeep.confined.landlock import SINCE_PORTS, landlock_version
+from threadkeep.confined.process import confined_environment, end_process, start_confined
 from threadkeep.http.server.server import listen
 from threadkeep.testing.waiting import until
-from threadkeep.workers import isolated
-from threadkeep.workers.isolated import isolated_command
-from threadkeep.workers.landlock import SINCE_PORTS, landlock_version
-from threadkeep.workers.process import end_process, start_worker, worker_environment
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAMS = {"threadkeep.__main__", "threadkeep.testing.__main__"}
@@ -56,9 +56,9 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("module", WORKERS)
-async def test_no_worker_runs_code_from_the_working_folder(hostile: Path, module: str):
-    worker = await start_worker(module)
-    await asyncio.wait_for(worker.communicate(), 60)
+async def test_no_confined_process_runs_code_from_the_working_folder(hostile: Path, module: str):
+    process = await start_confined(module)
+    await asyncio.wait_for(process.communicate(), 60)
     # Those that run programs start in the program's folder.
     command = isolated_command(module)
     bare = await asyncio.create_subprocess_exec(*command, cwd=hostile, stdin=DEVNULL, stderr=DEVNULL)
@@ -68,7 +68,7 @@ async def test_no_worker_runs_code_from_the_working_folder(hostile: Path, module
 
 def test_only_one_place_starts_a_python():
     starting = [name for name, text in modules().items() if re.search(r"\bsys\.executable\b", text)]
-    assert starting == ["threadkeep.workers.isolated"]
+    assert starting == ["threadkeep.confined.isolated"]
 
 
 async def probe(
@@ -77,12 +77,12 @@ async def probe(
     reads: Sequence[Path] = (),
     writes: Sequence[Path] = (),
 ) -> list[str]:
-    """What comes of it when a worker tries these things."""
+    """What comes of it when a confined process tries these things."""
     folders = [*isolated.package_folders(), str(Path(__file__).parents[2])]
     monkeypatch.setattr(isolated, "package_folders", lambda: folders)
-    module = "tests.workers.probing_worker"
-    worker = await start_worker(module, json.dumps(tries), reads=reads, writes=writes)
-    output, _ = await asyncio.wait_for(worker.communicate(), 60)
+    module = "tests.confined.probing_process"
+    process = await start_confined(module, json.dumps(tries), reads=reads, writes=writes)
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
     return json.loads(output)
 
 
@@ -98,7 +98,7 @@ async def test_worker_finds_its_packages_where_the_host_has_them(monkeypatch: py
     folders = json.loads(isolated_command("threadkeep.mcp.sessions.call_result", with_packages=True)[-2])
     assert own[0] in folders
     assert not {*own[1:]} & {*folders}
-    assert "PYTHONPATH" not in worker_environment()
+    assert "PYTHONPATH" not in confined_environment()
 
 
 @confined
@@ -139,7 +139,7 @@ async def test_process_is_seen_to_end_by_one_who_is_told_to_stop_again_and_again
 @pytest.mark.parametrize("after", range(6))
 def test_start_that_is_cancelled_twice_leaves_nothing_open(after: int):
     async def cancel_twice() -> None:
-        starting = asyncio.create_task(start_worker("threadkeep.mcp.sessions.call_result"))
+        starting = asyncio.create_task(start_confined("threadkeep.mcp.sessions.call_result"))
         for _ in range(after):
             await asyncio.sleep(0)
         starting.cancel()
@@ -163,11 +163,11 @@ async def test_worker_that_ended_by_itself_leaves_no_pipe_open(monkeypatch: pyte
     def count(*_: object, **__: object) -> tuple[str, ...]:
         return ("seq", "6000")
 
-    monkeypatch.setattr("threadkeep.workers.process.isolated_command", count)
-    worker = await start_worker("threadkeep.mcp.sessions.call_result", limit=1024)
-    transport = cast("Any", worker)._transport
+    monkeypatch.setattr("threadkeep.confined.process.isolated_command", count)
+    process = await start_confined("threadkeep.mcp.sessions.call_result", limit=1024)
+    transport = cast("Any", process)._transport
     pipe = transport.get_pipe_transport(1).get_extra_info("pipe")
-    await until(lambda: worker.returncode is not None)
+    await until(lambda: process.returncode is not None)
     assert not pipe.closed
-    await end_process(worker)
+    await end_process(process)
     assert pipe.closed

@@ -13,6 +13,7 @@ from typing import assert_never
 
 import msgspec
 
+from threadkeep.confined.limits import limit_process
 from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedImport
 from threadkeep.domain.exchange.import_run import SkipReason
@@ -57,7 +58,6 @@ from threadkeep.ports.exchange.records import (
 from threadkeep.ports.exchange.source import ENDING, Flawed, ForeignOutline
 from threadkeep.transfers.foreign import convert_conversation, files_in, foreign_id
 from threadkeep.transfers.imported import check_whole
-from threadkeep.workers.limits import limit_process
 
 MOST_CHARACTERS = 1_000
 """Of what is reported about an item."""

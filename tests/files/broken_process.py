@@ -1,4 +1,4 @@
-"""A worker that does what a hostile file could make one do; the name of the file says what."""
+"""A confined process that does what a hostile file could make one do; the name of the file says what."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from threadkeep.workers.limits import limit_process
+from threadkeep.confined.limits import limit_process
 
 
 def main(how: str) -> None:

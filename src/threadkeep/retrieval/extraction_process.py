@@ -7,11 +7,11 @@ import json
 import sys
 from pathlib import Path
 
+from threadkeep.confined.limits import limit_process
 from threadkeep.ports.documents import ExtractionFailed
 from threadkeep.retrieval.extract import extract
 from threadkeep.retrieval.split import split
 from threadkeep.search.terms import terms
-from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 90

@@ -1,4 +1,4 @@
-"""The worker of imports, for conversations that cost without end: what they are called says how."""
+"""The confined process of imports, for conversations that cost without end: what they are called says how."""
 
 import sys
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.exchange import chatgpt, worker
+from threadkeep.exchange import chatgpt, process
 from threadkeep.exchange.frames import Opening
 
 _read = chatgpt.read
@@ -25,4 +25,4 @@ def read(value: Any) -> Iterator[Any]:
 
 if __name__ == "__main__":
     chatgpt.read = read
-    worker.main(msgspec.json.decode(sys.argv[1], type=Opening))
+    process.main(msgspec.json.decode(sys.argv[1], type=Opening))

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from threadkeep.confined.limits import limit_process
+from threadkeep.confined.pdf import open_pdf
 from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
-from threadkeep.workers.limits import limit_process
-from threadkeep.workers.pdf import open_pdf
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 MOST_CPU_S = 20

@@ -1,8 +1,8 @@
-"""Confines this process, then runs a worker in it: a hostile file that takes it over gains nothing.
+"""Confines this process, then runs a module in it: a hostile file that takes it over gains nothing.
 
-    … threadkeep.workers.confined PLACES MODULE [ARGUMENT …]
+    … threadkeep.confined.confine PLACES MODULE [ARGUMENT …]
 
-PLACES is JSON: what the worker `reads` and `writes`, and the `open` files that it has been given. Besides
+PLACES is JSON: what the module `reads` and `writes`, and the `open` files that it has been given. Besides
 these, it can read Python, our code and the system's libraries. It has no network (TCP, from Linux 6.7 on).
 A kernel without Landlock (before Linux 5.13) runs it unconfined; `threadkeep doctor` reports that.
 """
@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from threadkeep.workers.isolated import PACKAGES
-from threadkeep.workers.landlock import (
+from threadkeep.confined.isolated import PACKAGES
+from threadkeep.confined.landlock import (
     CHANGE,
     DAC_CAPABILITIES,
     LIST,

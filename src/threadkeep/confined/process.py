@@ -1,7 +1,6 @@
-"""The worker processes that we start: how they start, what they can reach, and how they end.
+"""The confined processes that we start: how they start, what they can reach, and how they end.
 
-A worker is a module of ours that runs as a program of its own: `start_worker("threadkeep.files.pdf_worker",
-path, reads=[path])`.
+Each runs a module of ours: `start_confined("threadkeep.files.pdf_process", path, reads=[path])`.
 """
 
 import asyncio
@@ -14,20 +13,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from threadkeep.workers.isolated import isolated_command
+from threadkeep.confined.isolated import isolated_command
 
 MOST_LINE_BYTES = 64 * 1024
 
 _KEPT = ("LANG", "LC_ALL", "LD_LIBRARY_PATH")
 
 
-def worker_environment() -> dict[str, str]:
-    """What a worker needs to run, and no more: no key, no password."""
+def confined_environment() -> dict[str, str]:
+    """What a confined process needs to run, and no more: no key, no password."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     return kept | {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-async def start_worker(
+async def start_confined(
     module: str,
     *arguments: str,
     reads: Sequence[Path] = (),
@@ -36,9 +35,9 @@ async def start_worker(
     limit: int = MOST_LINE_BYTES,
     pass_fds: Sequence[int] = (),
 ) -> Process:
-    """Starts a worker whose output is read, and which leads its own process group.
+    """Starts a module in a process whose output we read, and which leads its own process group.
 
-    If the kernel has Landlock, the worker can read these paths and the files it is passed, change what is
+    If the kernel has Landlock, the process can read these paths and the files it is passed, change what is
     below those it `writes`, and reach nothing else of ours and no network. A caller that is cancelled
     meanwhile, be it twice, stops only once the process has ended.
     """
@@ -47,14 +46,14 @@ async def start_worker(
         "writes": [str(path.absolute()) for path in writes],
         "open": list(pass_fds),
     }
-    confined = ("threadkeep.workers.confined", json.dumps(places), module)
+    confined = ("threadkeep.confined.confine", json.dumps(places), module)
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
             *isolated_command(*confined, *arguments, with_packages=True),
             stdin=stdin,
             stdout=PIPE,
             stderr=DEVNULL,
-            env=worker_environment(),
+            env=confined_environment(),
             cwd="/",
             limit=limit,
             pass_fds=pass_fds,

@@ -1,16 +1,16 @@
 """The process that checks one value against one schema: little memory, little time, and nothing to lose.
 
-Run as `python -m threadkeep.schemas.worker CPU_SECONDS`, it reads `[schema, value]` as JSON and writes
+Run as `python -m threadkeep.schemas.process CPU_SECONDS`, it reads `[schema, value]` as JSON and writes
 what is wrong, or null.
 """
 
 import json
 import sys
 
+from threadkeep.confined.limits import limit_process
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.schemas.validation import find_problem
 from threadkeep.schemas.work import Unlimited
-from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 512 * 1024**2
 

@@ -1,4 +1,4 @@
-"""A worker that tries what its argument, a JSON list of pairs, says, and tells what came of it."""
+"""A confined process that tries what its argument, a JSON list of pairs, says, and tells what came of it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def tried(how: str, what: str) -> str:
                 with socket.create_connection(("127.0.0.1", int(what))):
                     return "connected"
             case _:
-                return os.getcwd()  # noqa: PTH109 - what the worker was started in
+                return os.getcwd()  # noqa: PTH109 - what it was started in
     except OSError as exc:
         return type(exc).__name__
 

@@ -7,9 +7,9 @@ import json
 import sys
 from pathlib import Path
 
+from threadkeep.confined.limits import limit_process
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files.images import Encoded, render
-from threadkeep.workers.limits import limit_process
 
 MOST_MEMORY_BYTES = 1280 * 1024**2
 """A WebP of 50 megapixels takes up to 910 MB of address space, anything else at most 530."""
