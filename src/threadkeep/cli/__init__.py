@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(
             host=getattr(given, "host", None),
             port=getattr(given, "port", None),
-            workers=getattr(given, "workers", None),
+            processes=getattr(given, "processes", None),
             require_token=getattr(given, "require_token", None),
             data=given.data,
         )

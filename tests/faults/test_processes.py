@@ -1,4 +1,4 @@
-"""`threadkeep serve --workers 2`: two processes behind one port, each of them a node."""
+"""`threadkeep serve --processes 2`: two processes behind one port, each of them a node."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ READY = re.compile(r"worker (\d) \(process (\d+)\) is ready")
 
 def start(folder: Path, postgres: Postgres, model: ScriptedModel) -> Server:
     url = postgres.create_database(template=TEMPLATE)
-    return Server(folder, "--workers", "2", **node_settings(url, model))
+    return Server(folder, "--processes", "2", **node_settings(url, model))
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def server(tmp_path: Path, postgres: Postgres, model: ScriptedModel) -> Iterator
 
 
 def processes(server: Server) -> dict[str, int]:
-    """The processes of the workers that have started, by their numbers."""
+    """The processes that have started, by their numbers."""
     return {number: int(pid) for number, pid in READY.findall(server.output)}
 
 
@@ -131,13 +131,13 @@ async def test_workers_do_not_outlive_their_parent(server: Server):
 
 
 def test_database_of_one_process_is_refused(tmp_path: Path):
-    ended = run("serve", "--port", "0", "--workers", "2", folder=tmp_path)
+    ended = run("serve", "--port", "0", "--workers", "2", folder=tmp_path)  # the earlier name
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "only one process can use a SQLite database. Set THREADKEEP_DATABASE_URL" in ended.stderr
 
 
 def test_reason_not_to_start_is_given_once(tmp_path: Path):
     nowhere = "postgresql://127.0.0.1:1/nowhere"
-    ended = run("serve", "--port", "0", "--workers", "2", folder=tmp_path, database_url=nowhere)
+    ended = run("serve", "--port", "0", "--processes", "2", folder=tmp_path, database_url=nowhere)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.count("Can't use the PostgreSQL database") == 1
