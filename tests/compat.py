@@ -242,10 +242,11 @@ SUITES = (
         "every parser and every route, fuzzed",
         ("tests/fuzz", "tests/http/test_fuzz.py"),
         (
-            "src/threadkeep/exchange",
+            "src/threadkeep/exports",
             "src/threadkeep/files",
             "src/threadkeep/gateways",
             "src/threadkeep/http",
+            "src/threadkeep/imports",
             "src/threadkeep/mcp",
             "src/threadkeep/protocols",
             "src/threadkeep/schemas",

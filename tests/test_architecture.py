@@ -31,12 +31,15 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
     "engine": {"context", "ports", "domain"},
-    "transfers": {"engine", "context", "ports", "domain"},
     "log": {"engine", "context", "wire", "ports", "domain"} | COMMON,
     "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "jobs": {"context", "ports", "domain"} | COMMON,
-    "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
-    "requests": {"services", "wire", "ports", "domain", "sse"} | COMMON,
+    "services": {"jobs", "runtime", "log", "engine", "context", "ports", "domain"} | COMMON,
+    # One room per direction: format, use case, and what confines it. Their rows are in `storage/imports`.
+    "exports": {"log", "context", "ports", "domain"},
+    "imports": {"exports", "services", "jobs", "runtime", "engine", "context", "confined", "ports", "domain"}
+    | COMMON,
+    "requests": {"imports", "services", "runtime", "wire", "ports", "domain", "sse"} | COMMON,
     "protocols": {"requests", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     "http": {
         "protocols",
@@ -52,7 +55,6 @@ LAYERS: dict[str, set[str]] = {
     }
     | COMMON,
     # Adapters.
-    "exchange": {"transfers", "engine", "confined", "ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"networks", "ports", "domain", "sse"},
     "mcp": {"confined", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
@@ -121,9 +123,9 @@ SHORT_LIVED = {
     "threadkeep.services.replies.turn_claim.TurnClaim.close": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     "threadkeep.jobs.queue.Jobs._handled": "the same job's handler, which it waits for",
-    "threadkeep.services.exchange.import_runs.ImportRuns._start": "one import; an error ends it",
-    "threadkeep.services.exchange.import_runs.ImportRuns._run": "notes of one import, which ends them",
-    "threadkeep.services.exchange.import_runs.ImportRuns._room_for": "until it is one import's turn",
+    "threadkeep.imports.runs.ImportRuns._start": "one import; an error ends it",
+    "threadkeep.imports.runs.ImportRuns._run": "notes of one import, which ends them",
+    "threadkeep.imports.runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.requests.stream.EventStream.__call__": "a stream's client",
     "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",

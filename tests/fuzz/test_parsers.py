@@ -34,9 +34,9 @@ from tests.http.signing_in import SECRET, handmade, request
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.exchange.reading import reading
 from threadkeep.http.sign_in.by_token import SharedSecretSignIn
 from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.imports.reading import reading
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.processes.lines import ServerLog, read_lines
 from threadkeep.mcp.sessions.incoming import (

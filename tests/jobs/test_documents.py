@@ -18,9 +18,9 @@ from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
 from threadkeep.loops import Loops
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
+from threadkeep.requests.services import Services
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.jobs import SqlJobs

@@ -17,12 +17,12 @@ from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.ports.models import ConnectedModel
+from threadkeep.requests.services import Services
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, LONGEST_JOB_S, Compactions
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 

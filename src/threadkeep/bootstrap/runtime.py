@@ -12,7 +12,7 @@ from threadkeep.bootstrap.services import start_services
 from threadkeep.http.sign_in.local_token import require_token
 from threadkeep.logs import about
 from threadkeep.ports.models import ModelState, model_state
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 from threadkeep.settings import Settings
 
 

@@ -43,7 +43,7 @@ from threadkeep.protocols.mcp.routes import PATH as MCP_PATH
 from threadkeep.protocols.mcp.sign_in import METADATA_PATH, resource_metadata, with_challenge
 from threadkeep.requests.bodies import BodyLimits
 from threadkeep.requests.routing import Endpoint, endpoint
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 from threadkeep.services.sharing.shares import Preview
 from threadkeep.settings import Settings
 

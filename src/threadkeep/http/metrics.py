@@ -13,7 +13,7 @@ from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
 from threadkeep.requests.errors import error_response
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

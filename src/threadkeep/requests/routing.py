@@ -30,10 +30,10 @@ from threadkeep.requests.cursors import Cursors
 from threadkeep.requests.errors import ErrorShape, error_response, our_shape
 from threadkeep.requests.idempotency import RepeatableRequest, idempotency_key, respond_once
 from threadkeep.requests.large_bodies import Body
+from threadkeep.requests.services import Services
 from threadkeep.requests.stream import EventStream, LastingResponse
 from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
-from threadkeep.services.services import Services
 from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
 from threadkeep.wire.inside import INSIDE
 from threadkeep.wire.json_shape import MOST_VALUES, MOST_VALUES_OF_A_HISTORY, JsonShape

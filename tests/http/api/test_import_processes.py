@@ -14,7 +14,7 @@ from tests.http.calls import Json, items
 from tests.mcp.running import is_alive
 from threadkeep.confined import isolated
 from threadkeep.confined.process import start_confined
-from threadkeep.exchange import confined
+from threadkeep.imports import confined
 from threadkeep.testing import until
 
 
@@ -29,7 +29,7 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> Sequence[int]:
     folders = [*isolated.package_folders(), str(Path(__file__).parents[3])]
 
     async def start(module: str, *given: Any, **more: Any) -> Any:
-        process = await start_confined("tests.exchange.burning_process", *given, **more)
+        process = await start_confined("tests.imports.burning_process", *given, **more)
         started.append(process.pid)
         return process
 

@@ -16,7 +16,7 @@ from threadkeep.domain.user import User
 from threadkeep.http.sign_in.bearer import key_value
 from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.ports.sign_in import Check, SignIn
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 
 log = logging.getLogger("threadkeep.http")
 

@@ -43,9 +43,9 @@ from threadkeep.protocols.agentx.frames import Response
 from threadkeep.protocols.agentx.history import agent_id_of, history, image_record, is_online
 from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByUser
 from threadkeep.protocols.files import HistoryFiles, take_in
+from threadkeep.requests.services import Services
 from threadkeep.services.reach import check_reach
 from threadkeep.services.sending import NewMessage
-from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
 
 log = logging.getLogger("threadkeep.ws")

@@ -14,7 +14,7 @@ from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.ports.sign_in import SignIn
 from threadkeep.protocols.agentx.socket import TRY_LATER, SharedBySockets, Socket, SocketLimits
 from threadkeep.protocols.agentx.socket_sign_in import BEARER, SocketSignIn
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 
 log = logging.getLogger("threadkeep.ws")
 

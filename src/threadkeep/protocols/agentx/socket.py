@@ -35,7 +35,7 @@ from threadkeep.protocols.agentx.requests import internal_error, respond
 from threadkeep.protocols.agentx.socket_sign_in import SocketSignIn
 from threadkeep.protocols.agentx.started_agents import StartedByUser
 from threadkeep.protocols.agentx.subscriptions import PollPace, SessionReader, Sessions, Subscription
-from threadkeep.services.services import Services
+from threadkeep.requests.services import Services
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.inside import LARGE_MESSAGES, SMALL_MESSAGE_BYTES
 
