@@ -87,7 +87,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
     "threadkeep.mcp.sessions.launch",
-    "threadkeep.protocols.mcp.exchange",
+    "threadkeep.protocols.mcp.response",
     "threadkeep.cli.embedded",
     "threadkeep.http.sign_in.by_token",
     "threadkeep.storage.database.postgres",

@@ -28,15 +28,15 @@ async def respond(call: Call, *, body: msgspec.Raw) -> LastingResponse:
     message = bytes(body)
     if not message.lstrip().startswith(b"{"):
         raise InvalidRequest("Send one JSON-RPC message per request; there are no batches.")
-    exchange = await asyncio.to_thread(_load_exchange)
-    return exchange(call, message)
+    respond = await asyncio.to_thread(_load_response)
+    return respond(call, message)
 
 
-def _load_exchange() -> Respond:
+def _load_response() -> Respond:
     # In a thread: the first request waits for it, the others don't.
-    from threadkeep.protocols.mcp.exchange import Exchange  # noqa: PLC0415 - many never need the SDK
+    from threadkeep.protocols.mcp.response import McpResponse  # noqa: PLC0415 - many never need the SDK
 
-    return Exchange
+    return McpResponse
 
 
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:

@@ -22,7 +22,7 @@ logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING
 logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
 
 
-class Exchange(LastingResponse):
+class McpResponse(LastingResponse):
     """The response to a message that has passed sign-in and limits."""
 
     def __init__(self, call: Call, message: bytes) -> None:
