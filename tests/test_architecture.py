@@ -39,11 +39,11 @@ LAYERS: dict[str, set[str]] = {
     "exports": {"log", "context", "ports", "domain"},
     "imports": {"exports", "services", "jobs", "runtime", "engine", "context", "confined", "ports", "domain"}
     | COMMON,
-    "requests": {"imports", "services", "runtime", "wire", "ports", "domain", "sse"} | COMMON,
-    "protocols": {"requests", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
+    "handling": {"imports", "services", "runtime", "wire", "ports", "domain", "sse"} | COMMON,
+    "protocols": {"handling", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     "http": {
         "protocols",
-        "requests",
+        "handling",
         "services",
         "runtime",
         "context",
@@ -127,9 +127,9 @@ SHORT_LIVED = {
     "threadkeep.imports.runs.ImportRuns._run": "notes of one import, which ends them",
     "threadkeep.imports.runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.requests.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.handling.stream.EventStream.__call__": "a stream's client",
     "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",
-    "threadkeep.requests.leaving.unless_client_leaves": "one response; the request waits for it",
+    "threadkeep.handling.leaving.unless_client_leaves": "one response; the request waits for it",
     "threadkeep.services.completions.completion.Completion.__init__": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",

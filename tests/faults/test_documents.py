@@ -32,10 +32,10 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex

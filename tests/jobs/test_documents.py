@@ -12,13 +12,13 @@ from tests.retrieval.embedding import document_jobs_with
 from threadkeep.bootstrap import Runtime, adapters
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.handling.services import Services
 from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.documents import EMBED_JOB, read_job
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
 from threadkeep.loops import Loops
 from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
-from threadkeep.requests.services import Services
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.settings import Settings

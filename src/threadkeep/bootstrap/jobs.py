@@ -12,12 +12,12 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.handling.services import Services
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.requests.services import Services
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, LONGEST_JOB_S, Compactions

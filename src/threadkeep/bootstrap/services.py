@@ -20,6 +20,7 @@ from threadkeep.domain.money import Purpose
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
+from threadkeep.handling.services import Services
 from threadkeep.imports.confined import reading_confined
 from threadkeep.imports.runs import ImportRuns
 from threadkeep.imports.source import ImportLimits, ImportSource
@@ -29,7 +30,6 @@ from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
-from threadkeep.requests.services import Services
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
 from threadkeep.schemas.checker import SchemaChecker

@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.money import UNIT
+from threadkeep.handling.errors import error_response
+from threadkeep.handling.services import Services
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
-from threadkeep.requests.errors import error_response
-from threadkeep.requests.services import Services
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -15,13 +15,13 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
+from threadkeep.handling.etags import etag, expected_version
+from threadkeep.handling.merge_patch import merge_patch
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call, ViewResponse
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
-from threadkeep.requests.etags import etag, expected_version
-from threadkeep.requests.merge_patch import merge_patch
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
+from threadkeep.handling.routing import Call
 from threadkeep.http.api.turns import turn_view
-from threadkeep.requests.routing import Call
 from threadkeep.wire.approvals import AllowedToolsView, ApprovalsView, allowed_tools_view, approval_view
 from threadkeep.wire.turns import TurnView
 

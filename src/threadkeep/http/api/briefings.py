@@ -8,8 +8,8 @@ from msgspec import Meta, Struct, field
 
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.services.briefings import BriefingDraft
 from threadkeep.wire.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
 

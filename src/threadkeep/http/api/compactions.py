@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 

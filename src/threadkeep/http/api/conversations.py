@@ -9,13 +9,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
+from threadkeep.handling.idempotency import idempotency_key
+from threadkeep.handling.merge_patch import merge_patch
+from threadkeep.handling.paging import Limit, PageQuery, Pager
+from threadkeep.handling.routing import Call, ViewResponse
 from threadkeep.http.api.turns import Tip
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
-from threadkeep.requests.idempotency import idempotency_key
-from threadkeep.requests.merge_patch import merge_patch
-from threadkeep.requests.paging import Limit, PageQuery, Pager
-from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (

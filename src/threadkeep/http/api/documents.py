@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
-from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.wire.documents import (
     DocumentsView,
     DocumentView,

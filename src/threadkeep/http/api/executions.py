@@ -10,7 +10,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
 from threadkeep.wire.executions import RunsView, RunView
 

@@ -5,10 +5,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, field
 
 from threadkeep.domain.feedback import Rating
+from threadkeep.handling.moments import Moment, milliseconds
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.ports.feedback import FeedbackFilter, RatedReply
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.rated_answers import RatedAnswerView

@@ -5,10 +5,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.handling.ranges import requested_range
+from threadkeep.handling.routing import Call, StreamedAttachment
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.http.reports.handlers import disposition
-from threadkeep.requests.ranges import requested_range
-from threadkeep.requests.routing import Call, StreamedAttachment
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.files import OpenedFile
 from threadkeep.wire.files import UploadedFilesView, file_view
 

@@ -10,8 +10,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.requests.etags import etag, expected_version
-from threadkeep.requests.routing import Call, ViewResponse
+from threadkeep.handling.etags import etag, expected_version
+from threadkeep.handling.routing import Call, ViewResponse
 from threadkeep.services.gateways import GatewayReport
 from threadkeep.wire.gateways import (
     GatewayTestView,

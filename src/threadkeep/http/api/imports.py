@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.routing import Call
-from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.handling.routing import Call
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.wire.imports import ImportView, import_view
 from threadkeep.wire.view import PageView
 

@@ -10,7 +10,7 @@ from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.key import KeyDraft, Scope
 from threadkeep.domain.money import parse_amount
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.wire.keys import KeyView, NewKeyView, key_view
 from threadkeep.wire.view import PageView
 

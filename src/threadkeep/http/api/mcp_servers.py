@@ -17,7 +17,7 @@ from threadkeep.domain.mcp import (
     check_server_names,
 )
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.mcp_servers import (
     AgentToolsView,

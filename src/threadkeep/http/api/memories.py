@@ -6,8 +6,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from threadkeep.domain.ids import MemoryId
 from threadkeep.domain.memory import Memory
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.wire.memories import InstructionsView, MemoryView, memory_view
 from threadkeep.wire.view import PageView
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import GatewayNotConfigured
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.wire.models import ModelsView, model_view
 
 

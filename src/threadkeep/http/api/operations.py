@@ -5,8 +5,8 @@ from contextlib import suppress
 from msgspec import UNSET
 
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
+from threadkeep.handling.routing import Call
 from threadkeep.ports.gateways import GatewayState
-from threadkeep.requests.routing import Call
 from threadkeep.version import __version__
 from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.views import HealthView, MeView, ReadinessView

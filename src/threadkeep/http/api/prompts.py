@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from threadkeep.context.prompt import Prompt, joined
 from threadkeep.domain.workspace import PromptComponent
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.wire.view import View
 
 

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 
 

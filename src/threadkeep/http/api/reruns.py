@@ -10,11 +10,11 @@ from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
 from threadkeep.domain.events import TurnEvent
+from threadkeep.handling.leaving import unless_client_leaves
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream, StreamEnd
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.threadkeep.encode import event_frame
-from threadkeep.requests.leaving import unless_client_leaves
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream, StreamEnd
 from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
 from threadkeep.sse import frame
 from threadkeep.tasks import end_tasks

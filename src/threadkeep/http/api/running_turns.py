@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.ports.turns import RunningTurn
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.wire.turns import RunningTurnView, StoppedTurnView
 from threadkeep.wire.view import PageView, rfc3339
 

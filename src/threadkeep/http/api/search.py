@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from threadkeep.domain.message import MessageRole
+from threadkeep.handling.paging import PageQuery
+from threadkeep.handling.routing import Call
+from threadkeep.handling.searching import OneAgent, Search, Since, Until
 from threadkeep.ports.history import SaidHit
-from threadkeep.requests.paging import PageQuery
-from threadkeep.requests.routing import Call
-from threadkeep.requests.searching import OneAgent, Search, Since, Until
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 

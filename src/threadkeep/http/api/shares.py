@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from threadkeep.domain.sharing.share import ShareDraft
+from threadkeep.handling.paging import Limit
+from threadkeep.handling.routing import Call, StreamedAttachment, ViewResponse
 from threadkeep.http.api.files import NOT_KEPT, FileQuery, file_response
-from threadkeep.requests.paging import Limit
-from threadkeep.requests.routing import Call, StreamedAttachment, ViewResponse
 from threadkeep.wire.shares import (
     NewShareView,
     SharedReplayView,

@@ -20,13 +20,13 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.idempotency import idempotency_key
+from threadkeep.handling.routing import Call, ViewResponse
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS, DialectName
-from threadkeep.requests.idempotency import idempotency_key
-from threadkeep.requests.routing import Call, ViewResponse
-from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.following import Follower
 from threadkeep.services.sending import NewConversation, NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view

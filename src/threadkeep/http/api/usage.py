@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, Struct, field
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.money import Cost, amount_text
+from threadkeep.handling.routing import Attachment, Call
 from threadkeep.ports.ledger import DIMENSIONS, BudgetState, UsageSum
-from threadkeep.requests.routing import Attachment, Call
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.turns import BudgetView, UsageReportView, UsageSumView
 from threadkeep.wire.view import rfc3339

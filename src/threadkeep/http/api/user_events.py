@@ -4,8 +4,8 @@ from functools import partial
 
 import msgspec
 
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream, StreamEnd
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream, StreamEnd
 from threadkeep.runtime.user_events import UserEventWithId
 from threadkeep.services.reach import concerns
 from threadkeep.sse import frame

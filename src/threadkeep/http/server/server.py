@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import uvicorn
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.handling.stream import broken_off
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits, Connections
 from threadkeep.http.server.supervisor import ServingProcess
 from threadkeep.http.server.web_sockets import ANY_SIZE, SocketConnection
-from threadkeep.requests.stream import broken_off
 
 PING_EVERY_S = 30.0
 SHUTDOWN_S = 5

@@ -9,10 +9,10 @@ from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
+from threadkeep.handling.routing import Call
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.messages import messages_of
 from threadkeep.protocols.files import HistoryFiles
-from threadkeep.requests.routing import Call
 from threadkeep.services.outside import MOST_HISTORY_BYTES
 
 

@@ -18,6 +18,10 @@ from threadkeep.domain.errors import ConversationNotFound, ThreadkeepError
 from threadkeep.domain.key import Scope
 from threadkeep.domain.message import check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import Call, Route
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.decode import (
@@ -32,10 +36,6 @@ from threadkeep.protocols.ag_ui.decode import (
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.history import history
 from threadkeep.protocols.files import take_in
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import OutsideMessage
 from threadkeep.services.sending import is_retried
 from threadkeep.sse import MEDIA_TYPE

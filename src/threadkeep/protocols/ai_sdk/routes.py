@@ -18,6 +18,11 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.key import Scope
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.addresses import own_url
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import Call, Route
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ai_sdk.decode import (
     Answer,
@@ -35,11 +40,6 @@ from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.files import take_in
-from threadkeep.requests.addresses import own_url
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import MOST_HISTORY_BYTES, OutsideMessage
 
 PREFIX = "/api/ai-sdk"

@@ -6,11 +6,11 @@ import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.protocols.mcp.tools import ReadConversation, read_conversation
 from threadkeep.protocols.mcp.turns import ARTIFACTS
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.view import PageView
 

@@ -11,9 +11,9 @@ import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Scope, Send
 
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import SLOWEST_READ_S, LastingResponse, broken_off
 from threadkeep.protocols.mcp.server import SERVER, remember_call
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import SLOWEST_READ_S, LastingResponse, broken_off
 
 log = logging.getLogger("threadkeep.mcp")
 

@@ -11,9 +11,9 @@ import msgspec
 from threadkeep.domain import errors
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
 from threadkeep.domain.key import Scope
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import LastingResponse
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.routing import Call, Route
+from threadkeep.handling.stream import LastingResponse
 
 PATH = "/mcp"
 

@@ -21,6 +21,8 @@ from threadkeep.domain.approval import Decision
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.text import visible
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.handling.errors import STATUSES
+from threadkeep.handling.routing import Call
 from threadkeep.protocols.mcp import resources
 from threadkeep.protocols.mcp.asking import decision_of, question_for
 from threadkeep.protocols.mcp.tools import (
@@ -40,8 +42,6 @@ from threadkeep.protocols.mcp.turns import (
     own_turn,
     turn_view,
 )
-from threadkeep.requests.errors import STATUSES
-from threadkeep.requests.routing import Call
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.mcp")

@@ -11,11 +11,11 @@ from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, Approval
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Text, ToolCalled, TurnEvent
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
+from threadkeep.handling.routing import Call
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.approvals import Approval, OpenApproval
-from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.view import Id, View

@@ -14,13 +14,13 @@ from msgspec import Meta
 from threadkeep.domain.conversation import AddedMessage
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.message import MessageRole
+from threadkeep.handling.routing import Call
 from threadkeep.ports.approvals import Approval
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.decode import SentItem, files_of, text_of
 from threadkeep.protocols.openai.files import file_parts
 from threadkeep.protocols.openai.ids import parse_approval_id
 from threadkeep.protocols.openai.input_items import approval_response, function_output
-from threadkeep.requests.routing import Call
 
 MOST_ITEMS_AT_ONCE = 20
 MOST_PARTS_OF_AN_ITEM = 1_000

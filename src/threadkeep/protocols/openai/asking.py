@@ -20,6 +20,8 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import Call
 from threadkeep.protocols.openai import conversations, files
 from threadkeep.protocols.openai.decode import CreateResponse, Input, tools_of
 from threadkeep.protocols.openai.ids import parse_response_id
@@ -27,8 +29,6 @@ from threadkeep.protocols.openai.input_items import joined_text
 from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.outside import OutsideMessage, new_conversation
 

@@ -6,6 +6,8 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.turn import Turn
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.openai import stateless
@@ -25,8 +27,6 @@ from threadkeep.protocols.openai.completions_encode import (
 )
 from threadkeep.protocols.openai.decode import CreateResponse
 from threadkeep.protocols.openai.stateless import StatelessRequest
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 
 
 async def create_completion(call: Call, *, body: CreateCompletion) -> EventStream | ChatCompletion:

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import Conflict, MessageNotFound
 from threadkeep.domain.message import Message, MessageRole
+from threadkeep.handling.routing import Call
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.added_items import (
     Item,
@@ -26,7 +27,6 @@ from threadkeep.protocols.openai.decode import SentItem
 from threadkeep.protocols.openai.ids import message_item_id, owner_of_item
 from threadkeep.protocols.openai.input_items import joined_text, user_message
 from threadkeep.protocols.openai.reading import items_of
-from threadkeep.requests.routing import Call
 
 MOST_ITEMS = 100
 MOST_PAGE_BYTES = 8 * 1024 * 1024

@@ -8,11 +8,11 @@ from msgspec import Struct
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest
+from threadkeep.handling.routing import Call
 from threadkeep.protocols.openai.added_items import SentItems, messages_of
 from threadkeep.protocols.openai.decode import Metadata
 from threadkeep.protocols.openai.ids import conversation_id, parse_conversation_id
 from threadkeep.protocols.openai.models import asked_of
-from threadkeep.requests.routing import Call
 
 
 class ConversationView(Struct, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.handling.routing import Call, StreamedAttachment
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.protocols.files import SentFile, take_in
 from threadkeep.protocols.openai.ids import file_id, parse_file_id
-from threadkeep.requests.routing import Call, StreamedAttachment
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 
 PURPOSE = "user_data"

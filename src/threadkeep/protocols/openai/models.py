@@ -9,7 +9,7 @@ from msgspec import Struct
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.ids import is_uuid
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 
 AGENTS_AT_ONCE = 200
 _OF_MODEL = "@"

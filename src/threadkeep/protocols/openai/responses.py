@@ -7,6 +7,8 @@ import msgspec
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import Conflict, InvalidRequest, MessageNotFound
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.asking import Asked, ask, own_response
@@ -22,8 +24,6 @@ from threadkeep.protocols.openai.input_items import input_items
 from threadkeep.protocols.openai.items import Items
 from threadkeep.protocols.openai.reading import ended, head_of, part_after, so_far, stream
 from threadkeep.protocols.openai.unstored import unstored
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):

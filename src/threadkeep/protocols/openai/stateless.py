@@ -12,13 +12,13 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import TurnEvent
+from threadkeep.handling.leaving import unless_client_leaves
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream
 from threadkeep.protocols.files import SentFile, load
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder
 from threadkeep.protocols.openai.encode import ResponseEncoder
 from threadkeep.protocols.openai.models import asked_of
-from threadkeep.requests.leaving import unless_client_leaves
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.completions.completion import Completion
 from threadkeep.services.completions.completions import CompletionRequest

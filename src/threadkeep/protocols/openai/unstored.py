@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.handling.routing import Call
+from threadkeep.handling.stream import EventStream
 from threadkeep.protocols.files import SentFile
 from threadkeep.protocols.openai import frames, stateless
 from threadkeep.protocols.openai.decode import (
@@ -19,8 +21,6 @@ from threadkeep.protocols.openai.decode import (
 from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead, ResponseStream
 from threadkeep.protocols.openai.reading import tools_shown
 from threadkeep.protocols.openai.stateless import FilesByPlace, PlacedFile, StatelessRequest, arguments_of
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.completions.given import GivenCall, GivenMessage
 
 

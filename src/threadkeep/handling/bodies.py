@@ -8,8 +8,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
-from threadkeep.requests.discarding import DISCARD_S, Discarding
-from threadkeep.requests.large_bodies import Body, LargeBodies
+from threadkeep.handling.discarding import DISCARD_S, Discarding
+from threadkeep.handling.large_bodies import Body, LargeBodies
 from threadkeep.wire.json_shape import JsonShape
 
 # The limit for routes by default, and for those that accept a prompt or a briefing.

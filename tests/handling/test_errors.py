@@ -4,7 +4,7 @@ import httpx
 
 from tests.conftest import ONLY_SQLITE
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.requests.errors import STATUSES, error_response
+from threadkeep.handling.errors import STATUSES, error_response
 
 PASSING = {
     "STORAGE_UNAVAILABLE",

@@ -11,7 +11,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
-from threadkeep.requests.bodies import body_parts
+from threadkeep.handling.bodies import body_parts
 
 MOST_FILES = 50
 

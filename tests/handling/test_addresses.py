@@ -3,7 +3,7 @@
 import pytest
 from starlette.requests import Request
 
-from threadkeep.requests.addresses import own_path, own_url
+from threadkeep.handling.addresses import own_path, own_url
 
 
 def request(*, root_path: str = "", **headers: str) -> Request:

@@ -23,16 +23,16 @@ from starlette.types import Send
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
+from threadkeep.handling.addresses import own_path
+from threadkeep.handling.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
+from threadkeep.handling.cursors import Cursors
+from threadkeep.handling.errors import ErrorShape, error_response, our_shape
+from threadkeep.handling.idempotency import RepeatableRequest, idempotency_key, respond_once
+from threadkeep.handling.large_bodies import Body
+from threadkeep.handling.services import Services
+from threadkeep.handling.stream import EventStream, LastingResponse
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.ports.sign_in import check_every_s
-from threadkeep.requests.addresses import own_path
-from threadkeep.requests.bodies import SMALL_BODY_BYTES, BodyLimits, read_json
-from threadkeep.requests.cursors import Cursors
-from threadkeep.requests.errors import ErrorShape, error_response, our_shape
-from threadkeep.requests.idempotency import RepeatableRequest, idempotency_key, respond_once
-from threadkeep.requests.large_bodies import Body
-from threadkeep.requests.services import Services
-from threadkeep.requests.stream import EventStream, LastingResponse
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
 from threadkeep.wire.inside import INSIDE

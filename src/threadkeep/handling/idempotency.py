@@ -25,7 +25,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
 )
 from threadkeep.domain.user import User
-from threadkeep.requests.services import Services
+from threadkeep.handling.services import Services
 from threadkeep.wire.decoding import Content
 
 MOST_KEY_CHARACTERS = 255

@@ -3,7 +3,7 @@
 import pytest
 
 from threadkeep.domain.errors import RangeNotSatisfiable
-from threadkeep.requests.ranges import requested_range
+from threadkeep.handling.ranges import requested_range
 
 ETAG = '"abc"'
 

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.user import User
-from threadkeep.requests.cursors import Cursors
+from threadkeep.handling.cursors import Cursors
 from threadkeep.wire.view import PageView
 
 T = TypeVar("T")

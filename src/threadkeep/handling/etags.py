@@ -1,7 +1,7 @@
 """Versions of what can be changed, as `ETag` and `If-Match` carry them."""
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import Call
 
 
 def etag(version: int) -> dict[str, str]:

@@ -19,9 +19,9 @@ from threadkeep.domain.errors import (
     TooManyConnections,
 )
 from threadkeep.domain.ids import UserId
-from threadkeep.requests import bodies, large_bodies
-from threadkeep.requests.bodies import body_parts
-from threadkeep.requests.large_bodies import Body, LargeBodies
+from threadkeep.handling import bodies, large_bodies
+from threadkeep.handling.bodies import body_parts
+from threadkeep.handling.large_bodies import Body, LargeBodies
 from threadkeep.wire.json_shape import JsonShape
 
 ALICE, BOB, CAROL = UserId("alice"), UserId("bob"), UserId("carol")

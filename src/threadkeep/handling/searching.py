@@ -6,10 +6,10 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
+from threadkeep.handling.moments import Moment, milliseconds
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Call
 from threadkeep.ports.history import SaidHit
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.wire.view import PageView
 
 V = TypeVar("V")

@@ -15,13 +15,13 @@ from tests.making import chunk_of
 from tests.talking import Talk, parse
 from threadkeep.domain.events import Text
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, new_uuid
+from threadkeep.handling import stream
+from threadkeep.handling.stream import EventStream
 from threadkeep.http.server.server import filter_uvicorns_lines
 from threadkeep.log.live import LiveLog
 from threadkeep.ports.store import Store
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.threadkeep.encode import TEXT
-from threadkeep.requests import stream
-from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.following import Follower
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 from threadkeep.testing.waiting import until
