@@ -1,7 +1,7 @@
 """Versions of what can be changed, as `ETag` and `If-Match` carry them."""
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.handling.routing import Call
+from threadkeep.handling.routing import RequestContext
 
 
 def etag(version: int) -> dict[str, str]:
@@ -9,9 +9,9 @@ def etag(version: int) -> dict[str, str]:
     return {"ETag": f'"{version}"'}
 
 
-def expected_version(call: Call) -> int | None:
+def expected_version(request: RequestContext) -> int | None:
     """The version that the caller wants to change; None for whichever there is."""
-    if_match = call.request.headers.get("if-match")
+    if_match = request.http.headers.get("if-match")
     if if_match is None or if_match.strip() == "*":
         return None
     tag = if_match.strip().removeprefix("W/").strip('"')

@@ -1,6 +1,6 @@
-"""How a route is declared, and how a request becomes a call of its handler.
+"""How a route is declared, and how its handler is called.
 
-A handler is `async def name(call, *, <path parameters>, query: Struct, body: Struct) -> response`, with
+A handler is `async def name(request, *, <path parameters>, query: Struct, body: Struct) -> response`, with
 `files: UploadedFiles` in place of a body where files are sent. What it takes and gives is read from its
 annotations, once, at start: decoding, errors and OpenAPI all follow.
 """
@@ -52,12 +52,12 @@ SMALL_CHANGE_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Who calls, and what a handler may use."""
+class RequestContext:
+    """A request as a handler gets it: who sends it, and what the handler may use."""
 
     user: User
     services: Services
-    request: Request
+    http: Request
     body_bytes: int = 0
     """The size of the request's body."""
 
@@ -74,7 +74,7 @@ class Call:
 
     def link(self, path: str) -> str:
         """One of our paths for clients, even if we are mounted below another path."""
-        return own_path(self.request, path)
+        return own_path(self.http, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ def shape_of(route: Route) -> Shape:
 def _shape_of_handler(handler: Callable[..., Awaitable[Any]]) -> Shape:
     hints = get_type_hints(handler, include_extras=True)
     response = hints.pop("return")
-    names = [name for name in inspect.signature(handler).parameters if name != "call"]
+    names = [name for name in inspect.signature(handler).parameters if name != "request"]
     path_names = tuple(name for name in names if name not in {"query", "body", "files"})
     kinds = list(_kinds(response))
     raw = [kind for kind in kinds if kind in {Document, Attachment, StreamedAttachment}]
@@ -283,7 +283,7 @@ def endpoint(
             return await handle(request, user, body)
 
     async def handle(request: Request, user: User, body: Body) -> Response:
-        call = Call(user, await services(), request, body.size)
+        context = RequestContext(user, await services(), request, body.size)
         arguments: dict[str, Any] = dict(request.path_params)
         if handled.query:
             arguments["query"] = decode_query(request.scope["query_string"], handled.query)
@@ -293,16 +293,16 @@ def endpoint(
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
         key = idempotency_key(request) if route.creates else None
         if key is None:
-            return await carry_out(call, arguments)
+            return await carry_out(context, arguments)
         # Files are not compared: who repeats an upload may cut it into other parts.
         asked = f"{request.url.path}?{request.url.query}", await body.content()
         repeated = RepeatableRequest(user, key, *asked, keeps_response=not route.shows_secret)
-        return await respond_once(call.services, repeated, lambda: carry_out(call, arguments))
+        return await respond_once(context.services, repeated, lambda: carry_out(context, arguments))
 
-    async def carry_out(call: Call, arguments: dict[str, Any]) -> Response:
-        result = await route.handler(call, **arguments)
+    async def carry_out(request: RequestContext, arguments: dict[str, Any]) -> Response:
+        result = await route.handler(request, **arguments)
         if isinstance(result, LastingResponse):
-            result.end_when_refused(still_signed_in(call.request, call.user), check_every_s(call.user))
+            result.end_when_refused(still_signed_in(request.http, request.user), check_every_s(request.user))
         if isinstance(result, Response):
             return result
         status, headers = route.status, None

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from threadkeep.handling.moments import Moment, milliseconds
 from threadkeep.handling.paging import PageQuery, Pager
-from threadkeep.handling.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.history import SaidHit
 from threadkeep.wire.view import PageView
 
@@ -31,13 +31,15 @@ class Search:
     since: str | None
     until: str | None
 
-    async def page(self, call: Call, query: PageQuery, view: Callable[[SaidHit], V]) -> PageView[V]:
+    async def page(
+        self, request: RequestContext, query: PageQuery, view: Callable[[SaidHit], V]
+    ) -> PageView[V]:
         """A page of hits, newest first."""
         since, until = milliseconds(self.since, "from"), milliseconds(self.until, "to")
         listing = f"search {(self.words, self.agent_id, since, until)}"
-        pager = Pager(call.cursors, call.user, listing, query)
-        found = await call.services.history.search(
-            call.user,
+        pager = Pager(request.cursors, request.user, listing, query)
+        found = await request.services.history.search(
+            request.user,
             self.words,
             agent_id=self.agent_id,
             since=since,

@@ -11,9 +11,9 @@ import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Message, Receive, Scope, Send
 
-from threadkeep.handling.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import SLOWEST_READ_S, LastingResponse, broken_off
-from threadkeep.protocols.mcp.server import SERVER, remember_call
+from threadkeep.protocols.mcp.server import SERVER, remember_request
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -25,14 +25,14 @@ logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
 class McpResponse(LastingResponse):
     """The response to a message that has passed sign-in and limits."""
 
-    def __init__(self, call: Call, message: bytes) -> None:
+    def __init__(self, request: RequestContext, message: bytes) -> None:
         super().__init__()
-        self._call = call
+        self._request = request
         self._message = message
         self._is_cut = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        remember_call(scope, self._call)
+        remember_request(scope, self._request)
         # The edge has checked `Host` and `Origin`, and the route the body's size.
         manager = StreamableHTTPSessionManager(
             SERVER, stateless=True, max_request_body_size=max(1, len(self._message))

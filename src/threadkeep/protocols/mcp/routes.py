@@ -12,7 +12,7 @@ from threadkeep.domain import errors
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
 from threadkeep.domain.key import Scope
 from threadkeep.handling.errors import ShapedError
-from threadkeep.handling.routing import Call, Route
+from threadkeep.handling.routing import RequestContext, Route
 from threadkeep.handling.stream import LastingResponse
 
 PATH = "/mcp"
@@ -20,16 +20,16 @@ PATH = "/mcp"
 INVALID_REQUEST = -32600
 INTERNAL_ERROR = -32603
 
-Respond = Callable[[Call, bytes], LastingResponse]
+Respond = Callable[[RequestContext, bytes], LastingResponse]
 
 
-async def respond(call: Call, *, body: msgspec.Raw) -> LastingResponse:
+async def respond(request: RequestContext, *, body: msgspec.Raw) -> LastingResponse:
     """Respond to one JSON-RPC message of an MCP client."""
     message = bytes(body)
     if not message.lstrip().startswith(b"{"):
         raise InvalidRequest("Send one JSON-RPC message per request; there are no batches.")
     respond = await asyncio.to_thread(_load_response)
-    return respond(call, message)
+    return respond(request, message)
 
 
 def _load_response() -> Respond:
