@@ -13,7 +13,7 @@ from typing import Any
 from threadkeep.domain import errors
 from threadkeep.http.openapi import openapi
 from threadkeep.http.routes import ROUTES
-from threadkeep.requests.errors import STATUSES
+from threadkeep.handling.errors import STATUSES
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 HEAD = """# API reference
