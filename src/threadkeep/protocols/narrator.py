@@ -1,0 +1,254 @@
+"""Narrates one turn for every protocol: what begins, grows and ends, and what calls and requests belong to.
+
+| event | narration |
+|---|---|
+| text, thought | PartStart once, then the event; PartEnd before whatever else follows |
+| tool_result | Returned, with its call |
+| approval_request | Asked, with the call that it is about |
+| approval_response | Decided, with what was asked |
+| turn_resumed | none: no client shows it |
+| all others | the event |
+
+Encoders only name the frames of each narration. A text or thought ends exactly where the reply has a part of
+its own (`engine/fold.py`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, assert_never
+
+from threadkeep.domain import events
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.mcp import CLIENT
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import TextJoin
+
+Kind = Literal["text", "thought"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartStart:
+    """A text or thought begins; its pieces follow."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """A text or thought is complete."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call, as far as it has got."""
+
+    called: events.ToolCalled
+    arguments: Mapping[str, Any]
+    """As its user changed them, if they did."""
+    approval: events.ApprovalRequest | None = None
+    client_request: events.ApprovalRequest | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the client that is to run it must not see it yet: the user hasn't allowed it."""
+        return self.called.asks and self.called.server == CLIENT and self.client_request is None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The turn asks its user, or the client for a result; `call` is as it was before."""
+
+    request: events.ApprovalRequest
+    call: Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A request was answered, or expired; `call` has the arguments as its user decided."""
+
+    response: events.ApprovalResponse
+    request: events.ApprovalRequest | None
+    call: Call | None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call has its result."""
+
+    result: events.ToolResultStored
+    call: Call | None
+
+
+Narration = (
+    PartStart
+    | events.Text
+    | events.Thought
+    | PartEnd
+    | events.ToolCalled
+    | events.ToolProgress
+    | Returned
+    | Asked
+    | Decided
+    | events.Retrieval
+    | events.UserMessage
+    | events.Notice
+    | events.IterationStart
+    | events.IterationRestart
+    | events.UsageReported
+    | events.TurnStart
+    | events.Done
+    | events.Failed
+)
+
+
+def whole_text(text: str) -> Sequence[Narration]:
+    """The narration of a text that comes at once."""
+    return PartStart("text"), events.Text(text), PartEnd("text", text)
+
+
+class Narrator:
+    """Narrates one turn; takes its events from the first, in order.
+
+    With `joins`, a text that something separates from the one before begins with a blank line: for clients
+    that append whatever they receive.
+    """
+
+    def __init__(self, *, joins: bool = False) -> None:
+        self.usage = Usage(0, 0)
+        self.end: events.Done | events.Failed | None = None
+        self._is_joining = joins
+        self._joins = _joins()
+        self._growing: Kind | None = None
+        """What the next piece may add to."""
+        self._part: Kind | None = None
+        """What hasn't ended. Nothing adds to it once its model call has reported its usage."""
+        self._pieces: list[str] = []
+        self._is_separate = False
+        self._separated: set[Kind] = set()
+        """Of these, a tool call or another model call separates the next part from the one before."""
+        self._ended: list[tuple[PartEnd, bool]] = []
+        """The parts that count, and whether each is separate from the one before."""
+        self._ended_before = 0
+        """How many there were when the current model call began."""
+        self._calls: dict[str, Call] = {}
+        self._open: dict[str, Asked] = {}
+
+    @property
+    def open_requests(self) -> Sequence[Asked]:
+        """What the turn waits for."""
+        return list(self._open.values())
+
+    def said(self, kind: Kind) -> str:
+        """The texts or thoughts that have ended and count, as one text."""
+        join, said = TextJoin(), list[str]()
+        for part, is_separate in self._ended:
+            if part.kind == kind:
+                if is_separate:
+                    join.interrupt()
+                said.append(join.add(part.text))
+        return "".join(said)
+
+    def begin_response(self) -> None:
+        """Begins another response of the same turn: what was said and used belongs to the one before."""
+        self.pause()
+        self.usage = Usage(0, 0)
+        self._joins = _joins()
+        self._ended, self._ended_before = [], 0
+
+    def narrate(self, body: events.EventBody) -> Sequence[Narration]:
+        """What the next event means."""
+        match body:  # the most common first: cases are tried in order
+            case events.Text():
+                return self._grow("text", body)
+            case events.Thought():
+                return self._grow("thought", body)
+            case events.ToolProgress() | events.TurnStart():
+                return (body,)
+            case events.ToolCalled():
+                self._calls[body.tool_call_id] = Call(body, body.arguments)
+                return self._separate(body)
+            case events.ToolResultStored():
+                return (Returned(body, self._calls.get(body.tool_call_id)),)
+            case events.UsageReported():
+                self._growing = None
+                self.usage += body.usage
+                return (body,)
+            case events.TurnResumed():
+                self._growing = None
+                return ()
+            case events.IterationStart():
+                narrated = self._separate(body)
+                self._ended_before = len(self._ended)
+                return narrated
+            case events.IterationRestart():
+                narrated = self._separate(body)
+                del self._ended[self._ended_before :]
+                return narrated
+            case events.UserMessage():
+                return self._separate(body)
+            case events.ApprovalRequest():
+                return *self.pause(), self._ask(body)
+            case events.ApprovalResponse():
+                return (self._decide(body),)
+            case events.Retrieval() | events.Notice():
+                return *self.pause(), body
+            case events.Done() | events.Failed():
+                self.end = body
+                return *self.pause(), body
+            case _ as never:
+                assert_never(never)
+
+    def pause(self) -> Sequence[Narration]:
+        """Ends the text or thought in progress."""
+        kind, self._growing, self._part = self._part, None, None
+        if kind is None:
+            return ()
+        ended = PartEnd(kind, "".join(self._pieces))
+        self._ended.append((ended, self._is_separate))
+        self._joins[kind].add(ended.text)
+        return (ended,)
+
+    def _grow(self, kind: Kind, piece: events.Text | events.Thought) -> Sequence[Narration]:
+        if self._growing == kind:
+            self._pieces.append(piece.text)
+            return (piece,)
+        ended = self.pause()
+        self._growing = self._part = kind
+        self._pieces = [piece.text]
+        self._is_separate = kind in self._separated
+        self._separated.discard(kind)
+        if self._is_joining and self._is_separate:
+            self._joins[kind].interrupt()
+            piece = replace(piece, text=self._joins[kind].add("") + piece.text)
+        return *ended, PartStart(kind), piece
+
+    def _separate(
+        self, body: events.ToolCalled | events.UserMessage | events.IterationStart | events.IterationRestart
+    ) -> Sequence[Narration]:
+        self._separated = {"text", "thought"}
+        return *self.pause(), body
+
+    def _ask(self, body: events.ApprovalRequest) -> Asked:
+        call = self._calls.get(body.tool_call_id or "")
+        asked = self._open[body.request_id] = Asked(body, call)
+        if call is not None and body.kind is ApprovalKind.TOOL:
+            self._calls[call.called.tool_call_id] = replace(call, approval=body)
+        elif call is not None and body.kind is ApprovalKind.CLIENT_TOOL:
+            self._calls[call.called.tool_call_id] = replace(call, client_request=body)
+        return asked
+
+    def _decide(self, body: events.ApprovalResponse) -> Decided:
+        asked = self._open.pop(body.request_id, None)
+        if asked is None:
+            return Decided(body, None, None)
+        call = self._calls.get(asked.request.tool_call_id or "")
+        if call is not None and body.arguments is not None:
+            call = self._calls[call.called.tool_call_id] = replace(call, arguments=body.arguments)
+        return Decided(body, asked.request, call)
+
+
+def _joins() -> dict[Kind, TextJoin]:
+    return {"text": TextJoin(), "thought": TextJoin()}
