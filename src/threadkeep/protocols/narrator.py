@@ -24,6 +24,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextJoin
 
 Kind = Literal["text", "thought"]
+Piece = events.Text | events.Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +36,11 @@ class PartStart:
 
 @dataclass(frozen=True, slots=True)
 class PartEnd:
-    """A text or thought is complete."""
+    """A text or thought is complete, or was cut off because its model call is repeated."""
 
     kind: Kind
     text: str
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +162,14 @@ class Narrator:
 
     def narrate(self, body: events.EventBody) -> Sequence[Narration]:
         """What the next event means."""
-        match body:  # the most common first: cases are tried in order
+        if isinstance(body, Piece) and body.type == self._growing:  # nearly all events
+            self._pieces.append(body.text)
+            return (body,)
+        match body:
             case events.Text():
-                return self._grow("text", body)
+                return self._start("text", body)
             case events.Thought():
-                return self._grow("thought", body)
+                return self._start("thought", body)
             case events.ToolProgress() | events.TurnStart():
                 return (body,)
             case events.ToolCalled():
@@ -184,9 +189,10 @@ class Narrator:
                 self._ended_before = len(self._ended)
                 return narrated
             case events.IterationRestart():
-                narrated = self._separate(body)
+                self._separated = {"text", "thought"}
+                ended = self.pause(is_cut=True)
                 del self._ended[self._ended_before :]
-                return narrated
+                return *ended, body
             case events.UserMessage():
                 return self._separate(body)
             case events.ApprovalRequest():
@@ -201,20 +207,18 @@ class Narrator:
             case _ as never:
                 assert_never(never)
 
-    def pause(self) -> Sequence[Narration]:
+    def pause(self, *, is_cut: bool = False) -> Sequence[Narration]:
         """Ends the text or thought in progress."""
         kind, self._growing, self._part = self._part, None, None
         if kind is None:
             return ()
-        ended = PartEnd(kind, "".join(self._pieces))
+        ended = PartEnd(kind, "".join(self._pieces), is_cut)
         self._ended.append((ended, self._is_separate))
-        self._joins[kind].add(ended.text)
+        if self._is_joining:
+            self._joins[kind].add(ended.text)
         return (ended,)
 
-    def _grow(self, kind: Kind, piece: events.Text | events.Thought) -> Sequence[Narration]:
-        if self._growing == kind:
-            self._pieces.append(piece.text)
-            return (piece,)
+    def _start(self, kind: Kind, piece: Piece) -> Sequence[Narration]:
         ended = self.pause()
         self._growing = self._part = kind
         self._pieces = [piece.text]
@@ -226,7 +230,7 @@ class Narrator:
         return *ended, PartStart(kind), piece
 
     def _separate(
-        self, body: events.ToolCalled | events.UserMessage | events.IterationStart | events.IterationRestart
+        self, body: events.ToolCalled | events.UserMessage | events.IterationStart
     ) -> Sequence[Narration]:
         self._separated = {"text", "thought"}
         return *self.pause(), body

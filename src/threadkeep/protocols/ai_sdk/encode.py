@@ -30,6 +30,7 @@ Whatever follows a text or a thought ends it. The last frame is `[DONE]`.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -102,12 +103,9 @@ class UIMessageStream:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        narrated = self._narrator.narrate(event.body)
-        if isinstance(event.body, events.IterationRestart) and self._resets_step:
-            narrated = narrated[-1:]  # what the step has in progress goes with it
-        encoded = self._all(narrated)
+        encoded = self._encode(self._narrator.narrate(event.body))
         is_shown = event.seq > self._after or isinstance(event.body, events.TurnStart)
-        return b"".join(encoded) if is_shown else b""
+        return encoded if is_shown else b""
 
     def end(self, how: StreamEnd) -> bytes:
         """What a stream ends with."""
@@ -115,13 +113,13 @@ class UIMessageStream:
             case StreamEnd.OVER:
                 return frames.DONE
             case StreamEnd.PAUSED:
-                ended = self._all(self._narrator.pause())
-                return b"".join((*ended, *self._close_step(), _WAITING, frames.DONE))
+                ended = self._encode(self._narrator.pause())
+                return b"".join((ended, *self._close_step(), _WAITING, frames.DONE))
             case _ as never:
                 assert_never(never)
 
-    def _all(self, narrated: Sequence[Narration]) -> _Frames:
-        return [frame for it in narrated for frame in self._frames(it)]
+    def _encode(self, narrated: Sequence[Narration]) -> bytes:
+        return b"".join(chain.from_iterable(map(self._frames, narrated)))
 
     def _frames(self, narrated: Narration) -> _Frames:
         match narrated:  # the most common first: cases are tried in order
@@ -129,6 +127,8 @@ class UIMessageStream:
                 return (b"%b%b}\n\n" % (self._delta, encode_json(text)),)
             case PartStart(kind):
                 return *self._add(), self._start(kind)
+            case PartEnd(is_cut=True) if self._resets_step:
+                return ()  # the step goes with all that it has
             case PartEnd("text"):
                 return (sse(frames.TextEnd(id=self._id)),)
             case PartEnd():
@@ -241,7 +241,7 @@ class UIMessageStream:
         if request.kind is ApprovalKind.CLIENT_TOOL:
             return self._add(*([_available(call.called)] if call and call.called.asks else ()))
         if self._version == 5:
-            return self._all(whole_text(request.message))
+            return (self._encode(whole_text(request.message)),)
         if request.kind is ApprovalKind.TOOL and request.tool_call_id is not None:
             return self._add(
                 frames.ToolApprovalRequest(
