@@ -106,11 +106,6 @@ Narration = (
 )
 
 
-def whole_text(text: str) -> Sequence[Narration]:
-    """The narration of a text that comes at once."""
-    return PartStart("text"), events.Text(text), PartEnd("text", text)
-
-
 class Narrator:
     """Narrates one turn; takes its events from the first, in order.
 
@@ -159,6 +154,11 @@ class Narrator:
         self.usage = Usage(0, 0)
         self._joins = _joins()
         self._ended, self._ended_before = [], 0
+
+    def say(self, text: str) -> Sequence[Narration]:
+        """A text of its own that no model wrote, such as a question."""
+        self._separated.add("text")
+        return *self._start("text", events.Text(text)), *self.pause()
 
     def narrate(self, body: events.EventBody) -> Sequence[Narration]:
         """What the next event means."""

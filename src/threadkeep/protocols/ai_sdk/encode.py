@@ -54,7 +54,6 @@ from threadkeep.protocols.narrator import (
     PartEnd,
     PartStart,
     Returned,
-    whole_text,
 )
 from threadkeep.requests.stream import StreamEnd
 
@@ -241,7 +240,7 @@ class UIMessageStream:
         if request.kind is ApprovalKind.CLIENT_TOOL:
             return self._add(*([_available(call.called)] if call and call.called.asks else ()))
         if self._version == 5:
-            return (self._encode(whole_text(request.message)),)
+            return (self._encode(self._narrator.say(request.message)),)
         if request.kind is ApprovalKind.TOOL and request.tool_call_id is not None:
             return self._add(
                 frames.ToolApprovalRequest(

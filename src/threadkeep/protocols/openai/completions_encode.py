@@ -11,27 +11,13 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    EventBody,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Text,
-    Thought,
-    ToolCalled,
-    TurnEvent,
-    UsageReported,
-    UserMessage,
-)
-from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import BLANK_LINE, SaidText, TextJoin
+from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.narrator import Narration, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.requests.stream import StreamEnd
 from threadkeep.sse import frame
@@ -123,58 +109,49 @@ class CompletionHead:
 
 
 class _Outcome:
-    """How a turn ends, or what it waits for, and what it has used."""
+    """How a turn ends, or what it waits for, and what it has used; takes all its events, in order."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, after: int, *, joins: bool = False) -> None:
         self._after = after
-        self._calls: dict[str, ToolCalled] = {}
-        self._open: dict[str, ApprovalRequest] = {}
-        self._usage = Usage(0, 0)
-        self.end: Done | Failed | None = None
+        self._narrator = Narrator(joins=joins)
+        self.said, self.say = self._narrator.said, self._narrator.say
 
-    def add(self, seq: int, body: EventBody) -> None:
-        """The next event that is no text."""
-        match body:
-            case UsageReported():
-                if seq > self._after:
-                    self._usage += body.usage
-            case ToolCalled():
-                self._calls[body.tool_call_id] = body
-            case ApprovalRequest():
-                self._open[body.request_id] = body
-            case ApprovalResponse():
-                self._open.pop(body.request_id, None)
-            case Done() | Failed():
-                self.end = body
-            case _:
-                pass
+    def add(self, event: events.TurnEvent) -> Sequence[Narration]:
+        """The next event; nothing is new before the completion begins."""
+        narrated = self._narrator.narrate(event.body)
+        if event.seq > self._after:
+            return narrated
+        self._narrator.begin_response()
+        return ()
+
+    @property
+    def end(self) -> events.Done | events.Failed | None:
+        """How the turn ended."""
+        return self._narrator.end
 
     @property
     def question(self) -> str:
         """What the turn asks its user, if it waits for that."""
-        asked = (it.message for it in self._open.values() if it.kind is not ApprovalKind.CLIENT_TOOL)
-        return BLANK_LINE.join(asked)
+        asked = (it.request for it in self._narrator.open_requests)
+        return BLANK_LINE.join(it.message for it in asked if it.kind is not ApprovalKind.CLIENT_TOOL)
 
     @property
-    def calls(self) -> Sequence[ToolCalled]:
+    def calls(self) -> Sequence[events.ToolCalled]:
         """The calls that wait for the client."""
-        return [
-            self._calls[it.tool_call_id]
-            for it in self._open.values()
-            if it.kind is ApprovalKind.CLIENT_TOOL and it.tool_call_id is not None
-        ]
+        asked = self._narrator.open_requests
+        return [it.call.called for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
     @property
     def finish_reason(self) -> FinishReason:
         """Why the completion ends."""
-        if isinstance(self.end, Done):
+        if isinstance(self.end, events.Done):
             return _FINISH.get(self.end.stop_reason, "stop")
         return "tool_calls" if self.calls else "stop"
 
     @property
     def usage(self) -> CompletionUsage:
         """What all model calls used."""
-        used = self._usage
+        used = self._narrator.usage
         return CompletionUsage(
             prompt_tokens=used.input_tokens,
             completion_tokens=used.output_tokens,
@@ -183,7 +160,7 @@ class _Outcome:
         )
 
 
-def _function_call(call: ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
+def _function_call(call: events.ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
     function = Function(call.tool_name, _encode(call.arguments).decode())
     return FunctionCall(call.tool_call_id, function, type="function", index=index)
 
@@ -193,42 +170,23 @@ class WholeCompletion:
 
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
-        self._said = SaidText()
-        self._thoughts = SaidText()
         self._outcome = _Outcome(head.after)
 
-    def add(self, events: Iterable[TurnEvent]) -> None:
+    def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
-        for event in events:
-            body, is_new = event.body, event.seq > self._head.after
-            match body:
-                case Text(text):
-                    if is_new:
-                        self._said.add(text)
-                case Thought(text):
-                    if is_new:
-                        self._thoughts.add(text)
-                case IterationStart():
-                    self._said.begin_iteration()
-                    self._thoughts.begin_iteration()
-                case IterationRestart():
-                    self._said.restart()
-                    self._thoughts.restart()
-                case _:
-                    if isinstance(body, ToolCalled | UserMessage):
-                        self._said.interrupt()
-                    self._outcome.add(event.seq, body)
+        for event in events_:
+            self._outcome.add(event)
 
     def completion(self) -> ChatCompletion:
         """The completion once its turn has ended or waits; raises the error of a turn that failed."""
         outcome = self._outcome
-        if isinstance(outcome.end, Failed):
+        if isinstance(outcome.end, events.Failed):
             raise error_of(outcome.end)
-        text = BLANK_LINE.join(filter(None, (self._said.text, outcome.question)))
+        text = BLANK_LINE.join(filter(None, (outcome.said("text"), outcome.question)))
         calls = [_function_call(it) for it in outcome.calls]
         message = ReplyMessage(
             content=text or (None if calls else ""),
-            reasoning_content=self._thoughts.text or UNSET,
+            reasoning_content=outcome.said("thought") or UNSET,
             tool_calls=calls or UNSET,
         )
         return ChatCompletion(
@@ -246,9 +204,7 @@ class CompletionEncoder:
     def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
         self._after = head.after
         self._with_usage = with_usage
-        self._outcome = _Outcome(head.after)
-        self._join = TextJoin()
-        self._thoughts = TextJoin()
+        self._outcome = _Outcome(head.after, joins=True)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.
@@ -262,37 +218,30 @@ class CompletionEncoder:
         """The next chunk of a stored turn's log."""
         return b"".join(map(self.encode, decode_chunk(chunk.events)))
 
-    def encode(self, event: TurnEvent) -> bytes:
+    def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        body = event.body
-        if event.seq <= self._after:
-            self._outcome.add(event.seq, body)
-            return b""
-        match body:
-            case Text(text):
-                piece = self._before_text + _encode(self._join.add(text)) + self._after_piece
-            case Thought(text):
-                piece = self._before_thought + _encode(self._thoughts.add(text)) + self._after_piece
-            case IterationStart() | IterationRestart():
-                self._join.interrupt()
-                self._thoughts.interrupt()
-                piece = b""
+        pieces = b"".join(map(self._piece, self._outcome.add(event)))
+        if self._has_begun or event.seq <= self._after:
+            return pieces
+        return self._begin() + pieces
+
+    def _piece(self, narrated: Narration) -> bytes:
+        match narrated:
+            case events.Text(text):
+                return self._before_text + _encode(text) + self._after_piece
+            case events.Thought(text):
+                return self._before_thought + _encode(text) + self._after_piece
             case _:
-                if isinstance(body, ToolCalled | UserMessage):
-                    self._join.interrupt()
-                self._outcome.add(event.seq, body)
-                piece = b""
-        return piece if self._has_begun else self._begin() + piece
+                return b""
 
     def end(self, how: StreamEnd) -> bytes:
         """The last chunks: why it ends, and what it used."""
         outcome = self._outcome
-        if isinstance(outcome.end, Failed):
+        if isinstance(outcome.end, events.Failed):
             return frame(_encode(told(error_of(outcome.end))))
         last = b"" if self._has_begun else self._begin()
         if outcome.question:
-            self._join.interrupt()
-            last += self._before_text + _encode(self._join.add(outcome.question)) + self._after_piece
+            last += b"".join(map(self._piece, outcome.say(outcome.question)))
         if calls := [_function_call(it, at) for at, it in enumerate(outcome.calls)]:
             last += self._chunk({"tool_calls": calls})
         last += self._chunk({}, outcome.finish_reason)

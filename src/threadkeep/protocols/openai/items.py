@@ -39,7 +39,6 @@ from threadkeep.protocols.narrator import (
     PartEnd,
     PartStart,
     Returned,
-    whole_text,
 )
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.frames import OutputItem, StreamEvent
@@ -240,7 +239,7 @@ class Items:
                 if call is not None and call.called.asks:  # the user has allowed it; now the client runs it
                     yield from self._begin_call(call)
             case _:
-                yield from self._all(whole_text(request.message))
+                yield from self._all(self._narrator.say(request.message))
 
     def _found(self, body: events.Retrieval) -> Iterator[StreamEvent]:
         numbers = self._numbers.add(body.hits)
