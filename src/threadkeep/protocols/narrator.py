@@ -9,22 +9,23 @@
 | turn_resumed | none: no client shows it |
 | all others | the event |
 
-Encoders only name the frames of each narration. A text or thought ends exactly where the reply has a part of
-its own (`engine/fold.py`).
+An encoder names the frames of each narration, and nothing else. A text or thought ends exactly where the
+reply has a part of its own (`engine/fold.py`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, assert_never
+from itertools import chain
+from typing import Any, Generic, Literal, TypeVar, assert_never
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import TextJoin
+from threadkeep.domain.parts import BLANK_LINE, TextJoin
+from threadkeep.domain.text import is_blank
 
 Kind = Literal["text", "thought"]
-Piece = events.Text | events.Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +107,30 @@ Narration = (
 )
 
 
-class Narrator:
-    """Narrates one turn; takes its events from the first, in order.
+FrameT = TypeVar("FrameT")
+
+
+class Narrator(Generic[FrameT]):
+    """The frames of one turn; takes its events from the first, in order. `name` names those of a narration.
 
     With `joins`, a text that something separates from the one before begins with a blank line: for clients
     that append whatever they receive.
     """
 
-    def __init__(self, *, joins: bool = False) -> None:
+    def __init__(self, name: Callable[[Narration], Iterable[FrameT]], *, joins: bool = False) -> None:
         self.usage = Usage(0, 0)
         self.end: events.Done | events.Failed | None = None
-        self._is_joining = joins
-        self._joins = _joins()
+        self._name = name
+        self._joins = joins
         self._growing: Kind | None = None
         """What the next piece may add to."""
         self._part: Kind | None = None
         """What hasn't ended. Nothing adds to it once its model call has reported its usage."""
         self._pieces: list[str] = []
         self._is_separate = False
+        """Whether a tool call or another model call separates it from the one before."""
         self._separated: set[Kind] = set()
-        """Of these, a tool call or another model call separates the next part from the one before."""
+        self._visible: set[Kind] = set()
         self._ended: list[tuple[PartEnd, bool]] = []
         """The parts that count, and whether each is separate from the one before."""
         self._ended_before = 0
@@ -148,23 +153,35 @@ class Narrator:
                 said.append(join.add(part.text))
         return "".join(said)
 
+    def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
+        """The frames of the next event."""
+        match body:
+            case events.Text() | events.Thought() if body.type == self._growing:  # nearly all events
+                self._pieces.append(body.text)
+                return [*self._name(body)]
+            case _:
+                return self._named(self._narrations(body))
+
+    def say(self, text: str) -> Sequence[FrameT]:
+        """The frames of a text of its own that no model wrote, such as a question."""
+        self._separated.add("text")
+        return self._named((*self._start("text", events.Text(text)), *self._end_part()))
+
+    def pause(self) -> Sequence[FrameT]:
+        """Ends the text or thought in progress."""
+        return self._named(self._end_part())
+
     def begin_response(self) -> None:
         """Begins another response of the same turn: what was said and used belongs to the one before."""
-        self.pause()
+        self._end_part()
         self.usage = Usage(0, 0)
-        self._joins = _joins()
+        self._visible.clear()
         self._ended, self._ended_before = [], 0
 
-    def say(self, text: str) -> Sequence[Narration]:
-        """A text of its own that no model wrote, such as a question."""
-        self._separated.add("text")
-        return *self._start("text", events.Text(text)), *self.pause()
+    def _named(self, narrated: Sequence[Narration]) -> Sequence[FrameT]:
+        return [*chain.from_iterable(map(self._name, narrated))]
 
-    def narrate(self, body: events.EventBody) -> Sequence[Narration]:
-        """What the next event means."""
-        if isinstance(body, Piece) and body.type == self._growing:  # nearly all events
-            self._pieces.append(body.text)
-            return (body,)
+    def _narrations(self, body: events.EventBody) -> Sequence[Narration]:
         match body:
             case events.Text():
                 return self._start("text", body)
@@ -174,7 +191,7 @@ class Narrator:
                 return (body,)
             case events.ToolCalled():
                 self._calls[body.tool_call_id] = Call(body, body.arguments)
-                return self._separate(body)
+                return *self._separate(), body
             case events.ToolResultStored():
                 return (Returned(body, self._calls.get(body.tool_call_id)),)
             case events.UsageReported():
@@ -185,55 +202,50 @@ class Narrator:
                 self._growing = None
                 return ()
             case events.IterationStart():
-                narrated = self._separate(body)
+                ended = self._separate()
                 self._ended_before = len(self._ended)
-                return narrated
+                return *ended, body
             case events.IterationRestart():
-                self._separated = {"text", "thought"}
-                ended = self.pause(is_cut=True)
+                ended = self._separate(is_cut=True)
                 del self._ended[self._ended_before :]
                 return *ended, body
             case events.UserMessage():
-                return self._separate(body)
+                return *self._separate(), body
             case events.ApprovalRequest():
-                return *self.pause(), self._ask(body)
+                return *self._end_part(), self._ask(body)
             case events.ApprovalResponse():
                 return (self._decide(body),)
             case events.Retrieval() | events.Notice():
-                return *self.pause(), body
+                return *self._end_part(), body
             case events.Done() | events.Failed():
                 self.end = body
-                return *self.pause(), body
+                return *self._end_part(), body
             case _ as never:
                 assert_never(never)
 
-    def pause(self, *, is_cut: bool = False) -> Sequence[Narration]:
-        """Ends the text or thought in progress."""
+    def _start(self, kind: Kind, piece: events.Text | events.Thought) -> Sequence[Narration]:
+        ended = self._end_part()
+        self._growing = self._part = kind
+        self._pieces = [piece.text]
+        self._is_separate = kind in self._separated
+        self._separated.discard(kind)
+        if self._joins and self._is_separate and kind in self._visible:
+            piece = replace(piece, text=BLANK_LINE + piece.text)
+        return *ended, PartStart(kind), piece
+
+    def _end_part(self, *, is_cut: bool = False) -> Sequence[Narration]:
         kind, self._growing, self._part = self._part, None, None
         if kind is None:
             return ()
         ended = PartEnd(kind, "".join(self._pieces), is_cut)
         self._ended.append((ended, self._is_separate))
-        if self._is_joining:
-            self._joins[kind].add(ended.text)
+        if not is_blank(ended.text):
+            self._visible.add(kind)
         return (ended,)
 
-    def _start(self, kind: Kind, piece: Piece) -> Sequence[Narration]:
-        ended = self.pause()
-        self._growing = self._part = kind
-        self._pieces = [piece.text]
-        self._is_separate = kind in self._separated
-        self._separated.discard(kind)
-        if self._is_joining and self._is_separate:
-            self._joins[kind].interrupt()
-            piece = replace(piece, text=self._joins[kind].add("") + piece.text)
-        return *ended, PartStart(kind), piece
-
-    def _separate(
-        self, body: events.ToolCalled | events.UserMessage | events.IterationStart
-    ) -> Sequence[Narration]:
+    def _separate(self, *, is_cut: bool = False) -> Sequence[Narration]:
         self._separated = {"text", "thought"}
-        return *self.pause(), body
+        return self._end_part(is_cut=is_cut)
 
     def _ask(self, body: events.ApprovalRequest) -> Asked:
         call = self._calls.get(body.tool_call_id or "")
@@ -252,7 +264,3 @@ class Narrator:
         if call is not None and body.arguments is not None:
             call = self._calls[call.called.tool_call_id] = replace(call, arguments=body.arguments)
         return Decided(body, asked.request, call)
-
-
-def _joins() -> dict[Kind, TextJoin]:
-    return {"text": TextJoin(), "thought": TextJoin()}

@@ -22,7 +22,6 @@ its own. A client that connects in the middle of one receives its start event ag
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any, assert_never
 
 from msgspec import UNSET
@@ -34,6 +33,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols import narrator
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.frames import Frame, encode_json
 from threadkeep.protocols.ag_ui.messages import (
@@ -45,17 +45,6 @@ from threadkeep.protocols.ag_ui.messages import (
     result_metadata,
     sources_content,
     superseded_content,
-)
-from threadkeep.protocols.narrator import (
-    Asked,
-    Call,
-    Decided,
-    Kind,
-    Narration,
-    Narrator,
-    PartEnd,
-    PartStart,
-    Returned,
 )
 from threadkeep.requests.stream import StreamEnd
 
@@ -117,7 +106,7 @@ class RunEncoder:
         self._opening = run.opening(turn_id)
         self._ids = MessageIds(reply_id)
         self._numbers = PassageNumbers()
-        self._narrator = Narrator()
+        self._narrator = narrator.Narrator(self._frames)
         self._id = ""
         """That of the text or thought in progress."""
         self._is_begun = False
@@ -132,12 +121,12 @@ class RunEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        encoded = self._encode(self._narrator.narrate(event.body))
+        shown = self._narrator.narrate(event.body)
         if event.seq <= self._after:
             self._is_begun = False
             return b""
         opening, self._opening = self._opening, b""
-        return opening + encoded
+        return opening + b"".join(map(_sse, shown))
 
     def end(self, how: StreamEnd) -> bytes:
         """What follows the last event: if the turn waits for its user, that the run ends here."""
@@ -146,35 +135,32 @@ class RunEncoder:
         asked = [it.request for it in self._narrator.open_requests]
         interrupts = [_interrupt(it) for it in asked if it.kind in _REASONS]
         outcome = frames.Interrupted(interrupts) if interrupts else UNSET
-        ended = self._encode(self._narrator.pause())
+        finished = frames.RunFinished(self._run.thread_id, self._run.run_id, outcome)
         opening, self._opening = self._opening, b""
-        return opening + ended + _sse(frames.RunFinished(self._run.thread_id, self._run.run_id, outcome))
+        return opening + b"".join(map(_sse, (*self._narrator.pause(), finished)))
 
-    def _encode(self, narrated: Sequence[Narration]) -> bytes:
-        return b"".join(map(_sse, chain.from_iterable(map(self._frames, narrated))))
-
-    def _frames(self, narrated: Narration) -> Sequence[Frame]:
+    def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text):
                 return (*self._begin_again("text"), frames.TextMessageContent(self._id, text))
             case events.Thought(text):
                 return (*self._begin_again("thought"), frames.ReasoningMessageContent(self._id, text))
-            case PartStart(kind):
+            case narrator.PartStart(kind):
                 self._id = self._ids.text() if kind == "text" else self._ids.thought()
                 return self._begin(kind)
-            case PartEnd(kind, text):
+            case narrator.PartEnd(kind, text):
                 self._written.append((self._id, text))
                 return _end(kind, self._id) if self._is_begun else ()
             case events.ToolCalled():
-                call = Call(narrated, narrated.arguments)
+                call = narrator.Call(narrated, narrated.arguments)
                 return () if call.is_held else _call(call)
-            case Returned(result, call):
+            case narrator.Returned(result, call):
                 denied = _call(call) if call and call.is_held else ()
                 is_known = result.tool_call_id in self._run.results
                 return [*denied, *(() if is_known else (_result(result),))]
             case events.ToolProgress():
                 return (frames.Custom(TOOL_PROGRESS, _progress(narrated)),)
-            case Asked(request, call):
+            case narrator.Asked(request, call):
                 is_allowed = request.kind is ApprovalKind.CLIENT_TOOL and call and call.is_held
                 return _call(call) if call and is_allowed else ()
             case events.IterationStart():
@@ -204,18 +190,18 @@ class RunEncoder:
                 )
             case events.Failed(code, message):
                 return (frames.RunError(message, code),)
-            case Decided() | events.TurnStart():
+            case narrator.Decided() | events.TurnStart():
                 return ()
             case _ as never:
                 assert_never(never)
 
-    def _begin(self, kind: Kind) -> Sequence[Frame]:
+    def _begin(self, kind: narrator.Kind) -> Sequence[Frame]:
         self._is_begun = True
         if kind == "text":
             return (frames.TextMessageStart(self._id),)
         return frames.ReasoningStart(self._id), frames.ReasoningMessageStart(self._id)
 
-    def _begin_again(self, kind: Kind) -> Sequence[Frame]:
+    def _begin_again(self, kind: narrator.Kind) -> Sequence[Frame]:
         """What a reader who joins within a text or thought has missed."""
         return () if self._is_begun else self._begin(kind)
 
@@ -241,13 +227,13 @@ def _sse(frame: Frame) -> bytes:
     return b"data: %b\n\n" % encode_json(frame)
 
 
-def _end(kind: Kind, id_: str) -> Sequence[Frame]:
+def _end(kind: narrator.Kind, id_: str) -> Sequence[Frame]:
     if kind == "text":
         return (frames.TextMessageEnd(id_),)
     return frames.ReasoningMessageEnd(id_), frames.ReasoningEnd(id_)
 
 
-def _call(call: Call) -> Sequence[Frame]:
+def _call(call: narrator.Call) -> Sequence[Frame]:
     id_ = call.called.tool_call_id
     return (
         frames.ToolCallStart(id_, call.called.tool_name),

@@ -27,7 +27,6 @@ envelopes must come after those that an event already has.
 """
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Literal, assert_never
 
 import msgspec
@@ -58,7 +57,8 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._narrator = Narrator(joins=True)
+        self._narrator = Narrator(self._narrated, joins=True)
+        self._at = 0
         self._is_responding = False
         context = frames.EventContext(
             container_id=turn.agent_id,
@@ -84,31 +84,30 @@ class AgentXTurn:
 
     def envelopes(self, event: events.TurnEvent) -> list[Envelope]:
         """The envelopes of an event."""
-        at, context = event.at, self._context
-        return [event_envelope(data, at, context) for data in self._data(event)]
+        return [event_envelope(data, event.at, self._context) for data in self._data(event)]
 
     def _data(self, event: events.TurnEvent) -> Sequence[EventData]:
-        narrated = self._narrator.narrate(event.body)
-        return [*chain.from_iterable([self._data_of(event.at, it) for it in narrated])]
+        self._at = event.at
+        return self._narrator.narrate(event.body)
 
-    def _data_of(self, at: int, narrated: Narration) -> Sequence[EventData]:
+    def _narrated(self, narrated: Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text):
                 return self._delta(text)
             case events.TurnStart(message_id=message_id, model=model):
                 return frames.ConversationStart(message_id), frames.MessageStart(message_id, model or "")
             case events.ToolCalled():
-                return self._call(at, narrated)
+                return self._call(narrated)
             case Returned(result):
-                return _result(at, result)
+                return self._result(result)
             case events.UsageReported(input_tokens, output_tokens):
                 return (frames.MessageDelta(frames.Tokens(input_tokens, output_tokens)),)
             case events.Done(status, stop_reason=stop_reason):
                 reason = "completed" if status == "COMPLETED" else "interrupted"
                 stop_reason = STOP_REASONS.get(stop_reason, "other")
-                return *self._message(at, status, stop_reason), frames.ConversationEnd(reason)
+                return *self._message(status, stop_reason), frames.ConversationEnd(reason)
             case events.Failed():
-                return self._failure(at, narrated)
+                return self._failure(narrated)
             case events.IterationStart() | events.IterationRestart():
                 self._is_responding = False
                 return ()
@@ -129,7 +128,7 @@ class AgentXTurn:
         self._is_responding = True
         return delta, frames.ConversationResponding()
 
-    def _call(self, at: int, body: events.ToolCalled) -> Sequence[EventData]:
+    def _call(self, body: events.ToolCalled) -> Sequence[EventData]:
         """A call: the model's block, then that it runs, then the call as a message."""
         id_, name, arguments = body.tool_call_id, body.tool_name, body.arguments
         return (
@@ -138,21 +137,29 @@ class AgentXTurn:
             frames.ToolUseStop(id_, name, arguments),
             frames.ToolPlanned(id_, name),
             *(() if body.asks else (frames.ToolExecuting(id_, name, arguments),)),
-            call_message(id_, name, arguments, at, self._message_id),
+            call_message(id_, name, arguments, self._at, self._message_id),
         )
 
-    def _failure(self, at: int, body: events.Failed) -> Sequence[EventData]:
+    def _result(self, body: events.ToolResultStored) -> Sequence[EventData]:
+        """A result: of the model's block, then as a message."""
+        result = body.result if body.error is None else body.error
+        return (
+            frames.ToolResult(body.tool_call_id, result, body.status != "ok"),
+            result_message(body.tool_call_id, body.tool_name, body.result, body.error, self._at),
+        )
+
+    def _failure(self, body: events.Failed) -> Sequence[EventData]:
         """The end of a failed turn: clients show the error from the last two."""
         return (
-            *self._message(at, "FAILED", "error"),
+            *self._message("FAILED", "error"),
             frames.Error(body.message, body.code),
             frames.ConversationEnd("error"),
             frames.ErrorOccurred(body.code, body.message, body.retryable),
-            error_message(self._message_id, body.code, body.message, at),
+            error_message(self._message_id, body.code, body.message, self._at),
         )
 
     def _message(
-        self, at: int, status: Literal["COMPLETED", "CANCELLED", "FAILED"], stop_reason: str
+        self, status: Literal["COMPLETED", "CANCELLED", "FAILED"], stop_reason: str
     ) -> list[EventData]:
         """A message's last envelopes, with its whole text."""
         text = self._narrator.said("text")
@@ -161,7 +168,7 @@ class AgentXTurn:
             frames.MessageComplete(self._message_id, text, status),
         ]
         if not is_blank(text):
-            last.append(assistant_message(self._message_id, text, at))
+            last.append(assistant_message(self._message_id, text, self._at))
         return last
 
 
@@ -173,15 +180,6 @@ def _answered(decided: Decided) -> Sequence[EventData]:
     if decided.response.action not in (ApprovalAction.ALLOW, ApprovalAction.EDIT):
         return ()
     return (frames.ToolExecuting(call.called.tool_call_id, call.called.tool_name, call.arguments),)
-
-
-def _result(at: int, body: events.ToolResultStored) -> Sequence[EventData]:
-    """A result: of the model's block, then as a message."""
-    result = body.result if body.error is None else body.error
-    return (
-        frames.ToolResult(body.tool_call_id, result, body.status != "ok"),
-        result_message(body.tool_call_id, body.tool_name, body.result, body.error, at),
-    )
 
 
 def wrap(cursor: Cursor, envelope: Envelope) -> str:

@@ -30,7 +30,6 @@ Whatever follows a text or a thought ends it. The last frame is `[DONE]`.
 """
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -40,21 +39,11 @@ from threadkeep.domain.approval import ApprovalKind, Decision
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols import narrator
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
 from threadkeep.protocols.ai_sdk.parts import Reader, Sources
 from threadkeep.protocols.dialect import TurnContext
-from threadkeep.protocols.narrator import (
-    Asked,
-    Call,
-    Decided,
-    Kind,
-    Narration,
-    Narrator,
-    PartEnd,
-    PartStart,
-    Returned,
-)
 from threadkeep.requests.stream import StreamEnd
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -84,7 +73,7 @@ class UIMessageStream:
         self._reader = reader
         self._version = reader.version
         self._after = after
-        self._narrator = Narrator()
+        self._narrator = narrator.Narrator(self._frames)
         self._model: str | None = None
         self._id = ""
         """That of the text or thought in progress, which every delta names."""
@@ -102,7 +91,7 @@ class UIMessageStream:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        encoded = self._encode(self._narrator.narrate(event.body))
+        encoded = b"".join(self._narrator.narrate(event.body))
         is_shown = event.seq > self._after or isinstance(event.body, events.TurnStart)
         return encoded if is_shown else b""
 
@@ -112,29 +101,25 @@ class UIMessageStream:
             case StreamEnd.OVER:
                 return frames.DONE
             case StreamEnd.PAUSED:
-                ended = self._encode(self._narrator.pause())
-                return b"".join((ended, *self._close_step(), _WAITING, frames.DONE))
+                return b"".join((*self._narrator.pause(), *self._close_step(), _WAITING, frames.DONE))
             case _ as never:
                 assert_never(never)
 
-    def _encode(self, narrated: Sequence[Narration]) -> bytes:
-        return b"".join(chain.from_iterable(map(self._frames, narrated)))
-
-    def _frames(self, narrated: Narration) -> _Frames:
+    def _frames(self, narrated: narrator.Narration) -> _Frames:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text) | events.Thought(text):
                 return (b"%b%b}\n\n" % (self._delta, encode_json(text)),)
-            case PartStart(kind):
+            case narrator.PartStart(kind):
                 return *self._add(), self._start(kind)
-            case PartEnd(is_cut=True) if self._resets_step:
+            case narrator.PartEnd(is_cut=True) if self._resets_step:
                 return ()  # the step goes with all that it has
-            case PartEnd("text"):
+            case narrator.PartEnd("text"):
                 return (sse(frames.TextEnd(id=self._id)),)
-            case PartEnd():
+            case narrator.PartEnd():
                 return (sse(frames.ReasoningEnd(id=self._id)),)
             case events.ToolCalled():
                 return self._add(*_called(narrated))
-            case Returned():
+            case narrator.Returned():
                 return [*map(sse, self._returned(narrated))]
             case events.ToolProgress():
                 return (sse(_progress(narrated)),)
@@ -157,9 +142,9 @@ class UIMessageStream:
                 return self._add(parts.notice(narrated.code, narrated.message))
             case events.UserMessage():
                 return self._add(self._reader.steering(narrated.message_id, narrated.content))
-            case Asked():
+            case narrator.Asked():
                 return self._ask(narrated)
-            case Decided():
+            case narrator.Decided():
                 return [*map(sse, self._answer(narrated))]
             case events.Done(status="CANCELLED"):
                 return (_ABORT,)
@@ -171,7 +156,7 @@ class UIMessageStream:
             case _ as never:
                 assert_never(never)
 
-    def _start(self, kind: Kind) -> bytes:
+    def _start(self, kind: narrator.Kind) -> bytes:
         """Begins a text or thought."""
         self._grown += 1
         self._id = f"{self._iteration}.{self._grown}"
@@ -215,7 +200,7 @@ class UIMessageStream:
 
     # Tools
 
-    def _returned(self, narrated: Returned) -> Sequence[Chunk]:
+    def _returned(self, narrated: narrator.Returned) -> Sequence[Chunk]:
         result = narrated.result
         chunks: list[Chunk] = [self._outcome(result, narrated.call)]
         chunks += (self._reader.file(it.file_id, it.media_type, is_image=True) for it in result.images)
@@ -223,7 +208,7 @@ class UIMessageStream:
             chunks.append(parts.chart(result.tool_call_id, result.chart_data))
         return chunks
 
-    def _outcome(self, result: events.ToolResultStored, call: Call | None) -> Chunk:
+    def _outcome(self, result: events.ToolResultStored, call: narrator.Call | None) -> Chunk:
         id_ = result.tool_call_id
         is_ours = _is_ours(call.called) if call else True
         if result.status == "ok":
@@ -235,12 +220,12 @@ class UIMessageStream:
 
     # Requests to the user
 
-    def _ask(self, asked: Asked) -> _Frames:
+    def _ask(self, asked: narrator.Asked) -> _Frames:
         request, call = asked.request, asked.call
         if request.kind is ApprovalKind.CLIENT_TOOL:
             return self._add(*([_available(call.called)] if call and call.called.asks else ()))
         if self._version == 5:
-            return (self._encode(self._narrator.say(request.message)),)
+            return self._narrator.say(request.message)
         if request.kind is ApprovalKind.TOOL and request.tool_call_id is not None:
             return self._add(
                 frames.ToolApprovalRequest(
@@ -251,7 +236,7 @@ class UIMessageStream:
             )
         return self._add(parts.question(request))
 
-    def _answer(self, decided: Decided) -> Sequence[Chunk]:
+    def _answer(self, decided: narrator.Decided) -> Sequence[Chunk]:
         request, response = decided.request, decided.response
         if request is None or request.kind is ApprovalKind.CLIENT_TOOL or self._version == 5:
             return ()

@@ -13,6 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
@@ -108,56 +109,32 @@ class CompletionHead:
         return CompletionHead(f"{id_}-{after}" if after else id_, turn.started_at // 1000, model, after)
 
 
-class _Outcome:
-    """How a turn ends, or what it waits for, and what it has used; takes all its events, in order."""
+def _question(narrator: Narrator[bytes]) -> str:
+    """What the turn asks its user, if it waits for that."""
+    asked = (it.request for it in narrator.open_requests)
+    return BLANK_LINE.join(it.message for it in asked if it.kind is not ApprovalKind.CLIENT_TOOL)
 
-    def __init__(self, after: int, *, joins: bool = False) -> None:
-        self._after = after
-        self._narrator = Narrator(joins=joins)
-        self.said, self.say = self._narrator.said, self._narrator.say
 
-    def add(self, event: events.TurnEvent) -> Sequence[Narration]:
-        """The next event; nothing is new before the completion begins."""
-        narrated = self._narrator.narrate(event.body)
-        if event.seq > self._after:
-            return narrated
-        self._narrator.begin_response()
-        return ()
+def _calls(narrator: Narrator[bytes]) -> Sequence[events.ToolCalled]:
+    """The calls that wait for the client."""
+    asked = narrator.open_requests
+    return [it.call.called for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
-    @property
-    def end(self) -> events.Done | events.Failed | None:
-        """How the turn ended."""
-        return self._narrator.end
 
-    @property
-    def question(self) -> str:
-        """What the turn asks its user, if it waits for that."""
-        asked = (it.request for it in self._narrator.open_requests)
-        return BLANK_LINE.join(it.message for it in asked if it.kind is not ApprovalKind.CLIENT_TOOL)
+def _finish_reason(narrator: Narrator[bytes]) -> FinishReason:
+    """Why the completion ends."""
+    if isinstance(narrator.end, events.Done):
+        return _FINISH.get(narrator.end.stop_reason, "stop")
+    return "tool_calls" if _calls(narrator) else "stop"
 
-    @property
-    def calls(self) -> Sequence[events.ToolCalled]:
-        """The calls that wait for the client."""
-        asked = self._narrator.open_requests
-        return [it.call.called for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
-    @property
-    def finish_reason(self) -> FinishReason:
-        """Why the completion ends."""
-        if isinstance(self.end, events.Done):
-            return _FINISH.get(self.end.stop_reason, "stop")
-        return "tool_calls" if self.calls else "stop"
-
-    @property
-    def usage(self) -> CompletionUsage:
-        """What all model calls used."""
-        used = self._narrator.usage
-        return CompletionUsage(
-            prompt_tokens=used.input_tokens,
-            completion_tokens=used.output_tokens,
-            total_tokens=used.input_tokens + used.output_tokens,
-            prompt_tokens_details=PromptDetails(used.cache_read_tokens),
-        )
+def _usage(used: Usage) -> CompletionUsage:
+    return CompletionUsage(
+        prompt_tokens=used.input_tokens,
+        completion_tokens=used.output_tokens,
+        total_tokens=used.input_tokens + used.output_tokens,
+        prompt_tokens_details=PromptDetails(used.cache_read_tokens),
+    )
 
 
 def _function_call(call: events.ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
@@ -170,31 +147,33 @@ class WholeCompletion:
 
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
-        self._outcome = _Outcome(head.after)
+        self._narrator = Narrator[bytes](lambda _: ())
 
     def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
         for event in events_:
-            self._outcome.add(event)
+            self._narrator.narrate(event.body)
+            if event.seq <= self._head.after:
+                self._narrator.begin_response()
 
     def completion(self) -> ChatCompletion:
         """The completion once its turn has ended or waits; raises the error of a turn that failed."""
-        outcome = self._outcome
-        if isinstance(outcome.end, events.Failed):
-            raise error_of(outcome.end)
-        text = BLANK_LINE.join(filter(None, (outcome.said("text"), outcome.question)))
-        calls = [_function_call(it) for it in outcome.calls]
+        narrator = self._narrator
+        if isinstance(narrator.end, events.Failed):
+            raise error_of(narrator.end)
+        text = BLANK_LINE.join(filter(None, (narrator.said("text"), _question(narrator))))
+        calls = [_function_call(it) for it in _calls(narrator)]
         message = ReplyMessage(
             content=text or (None if calls else ""),
-            reasoning_content=outcome.said("thought") or UNSET,
+            reasoning_content=narrator.said("thought") or UNSET,
             tool_calls=calls or UNSET,
         )
         return ChatCompletion(
             id=self._head.id,
             created=self._head.created,
             model=self._head.model,
-            choices=[Choice(message=message, finish_reason=outcome.finish_reason)],
-            usage=outcome.usage,
+            choices=[Choice(message=message, finish_reason=_finish_reason(narrator))],
+            usage=_usage(narrator.usage),
         )
 
 
@@ -204,7 +183,7 @@ class CompletionEncoder:
     def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
         self._after = head.after
         self._with_usage = with_usage
-        self._outcome = _Outcome(head.after, joins=True)
+        self._narrator = Narrator(self._chunks_of, joins=True)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.
@@ -220,34 +199,35 @@ class CompletionEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        pieces = b"".join(map(self._piece, self._outcome.add(event)))
-        if self._has_begun or event.seq <= self._after:
-            return pieces
-        return self._begin() + pieces
-
-    def _piece(self, narrated: Narration) -> bytes:
-        match narrated:
-            case events.Text(text):
-                return self._before_text + _encode(text) + self._after_piece
-            case events.Thought(text):
-                return self._before_thought + _encode(text) + self._after_piece
-            case _:
-                return b""
+        pieces = b"".join(self._narrator.narrate(event.body))
+        if event.seq <= self._after:
+            self._narrator.begin_response()
+            return b""
+        return pieces if self._has_begun else self._begin() + pieces
 
     def end(self, how: StreamEnd) -> bytes:
         """The last chunks: why it ends, and what it used."""
-        outcome = self._outcome
-        if isinstance(outcome.end, events.Failed):
-            return frame(_encode(told(error_of(outcome.end))))
+        narrator = self._narrator
+        if isinstance(narrator.end, events.Failed):
+            return frame(_encode(told(error_of(narrator.end))))
         last = b"" if self._has_begun else self._begin()
-        if outcome.question:
-            last += b"".join(map(self._piece, outcome.say(outcome.question)))
-        if calls := [_function_call(it, at) for at, it in enumerate(outcome.calls)]:
+        if question := _question(narrator):
+            last += b"".join(narrator.say(question))
+        if calls := [_function_call(it, at) for at, it in enumerate(_calls(narrator))]:
             last += self._chunk({"tool_calls": calls})
-        last += self._chunk({}, outcome.finish_reason)
+        last += self._chunk({}, _finish_reason(narrator))
         if self._with_usage:
-            last += self._common + b',"choices":[],"usage":' + _encode(outcome.usage) + b"}\n\n"
+            last += self._common + b',"choices":[],"usage":' + _encode(_usage(narrator.usage)) + b"}\n\n"
         return last + _DONE
+
+    def _chunks_of(self, narrated: Narration) -> Sequence[bytes]:
+        match narrated:
+            case events.Text(text):
+                return (self._before_text + _encode(text) + self._after_piece,)
+            case events.Thought(text):
+                return (self._before_thought + _encode(text) + self._after_piece,)
+            case _:
+                return ()
 
     def _begin(self) -> bytes:
         self._has_begun = True

@@ -16,8 +16,8 @@ and what it reads are the same.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import chain, count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Literal, assert_never
 
 import msgspec
@@ -29,17 +29,7 @@ from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole, Usage
 from threadkeep.domain.parts import QuestionPart, TextPart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
-from threadkeep.protocols.narrator import (
-    Asked,
-    Call,
-    Decided,
-    Kind,
-    Narration,
-    Narrator,
-    PartEnd,
-    PartStart,
-    Returned,
-)
+from threadkeep.protocols import narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.frames import OutputItem, StreamEvent
 from threadkeep.protocols.openai.ids import ItemIds, approval_id
@@ -64,7 +54,7 @@ class Items:
         self.output: list[OutputItem] = []
         self.next_number = count().__next__
         """The number of the next event of the stream."""
-        self._narrator = Narrator()
+        self._narrator = narrator.Narrator(self._events)
         self._ids = ItemIds(turn_id)
         self._id, self._index = "", 0
         """Those of the message or thought in progress."""
@@ -97,11 +87,11 @@ class Items:
 
     def add(self, event: events.TurnEvent) -> Sequence[StreamEvent]:
         """The stream's events for the next event of the turn."""
-        return self._all(self._narrator.narrate(event.body))
+        return self._narrator.narrate(event.body)
 
     def close(self) -> Sequence[StreamEvent]:
         """Ends what is in progress, where the stream ends."""
-        closing = list(self._all(self._narrator.pause()))
+        closing = list(self._narrator.pause())
         for index in self._open.values():
             call = self.output[index]
             assert isinstance(call, frames.McpCallItem)
@@ -116,28 +106,25 @@ class Items:
         self._open.clear()
         self._asked_here.clear()
 
-    def _all(self, narrated: Sequence[Narration]) -> Sequence[StreamEvent]:
-        return [*chain.from_iterable(map(self._events, narrated))]
-
-    def _events(self, narrated: Narration) -> Sequence[StreamEvent] | Iterator[StreamEvent]:
+    def _events(self, narrated: narrator.Narration) -> Iterable[StreamEvent]:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text):
                 return (frames.TextDelta(self.next_number(), self._id, self._index, text),)
             case events.Thought(text):
                 return (frames.SummaryTextDelta(self.next_number(), self._id, self._index, text),)
-            case PartStart(kind):
+            case narrator.PartStart(kind):
                 return self._begin(kind)
-            case PartEnd("text", text):
+            case narrator.PartEnd("text", text):
                 return self._end_message(text)
-            case PartEnd(_, text):
+            case narrator.PartEnd(_, text):
                 return self._end_thought(text)
             case events.ToolCalled():
-                return () if narrated.asks else self._begin_call(Call(narrated, narrated.arguments))
-            case Returned(result, call):
+                return () if narrated.asks else self._begin_call(narrator.Call(narrated, narrated.arguments))
+            case narrator.Returned(result, call):
                 return self._returned(result, call)
-            case Asked():
+            case narrator.Asked():
                 return self._asked(narrated)
-            case Decided(response):
+            case narrator.Decided(response):
                 if response.request_id in self._asked_here:
                     self._begin_part()
                 return ()
@@ -156,7 +143,7 @@ class Items:
             case _ as never:
                 assert_never(never)
 
-    def _begin(self, kind: Kind) -> Iterator[StreamEvent]:
+    def _begin(self, kind: narrator.Kind) -> Iterator[StreamEvent]:
         self._id, self._index = self._ids.next("msg" if kind == "text" else "rs"), len(self.output)
         if kind == "text":
             yield self._append(frames.MessageItem(self._id, "in_progress"))
@@ -180,7 +167,7 @@ class Items:
         yield self._content_part("done", part)
         yield self._finish(self._index, frames.MessageItem(self._id, "completed", (part,)))
 
-    def _begin_call(self, call: Call) -> Iterator[StreamEvent]:
+    def _begin_call(self, call: narrator.Call) -> Iterator[StreamEvent]:
         """Shows a call; one that the client runs is complete with its arguments."""
         called = call.called
         arguments, index = _encode(called.arguments).decode(), len(self.output)
@@ -202,7 +189,7 @@ class Items:
         else:
             self.output[index] = self._call_item(call, arguments, "calling")
 
-    def _returned(self, result: events.ToolResultStored, call: Call | None) -> Iterator[StreamEvent]:
+    def _returned(self, result: events.ToolResultStored, call: narrator.Call | None) -> Iterator[StreamEvent]:
         if call is None or call.called.server == CLIENT:
             return
         if result.tool_call_id not in self._open:
@@ -215,7 +202,7 @@ class Items:
         yield self._finish(index, _with_result(item, result, is_ok=is_ok))
 
     def _call_item(
-        self, call: Call, arguments: str, status: Literal["in_progress", "calling"]
+        self, call: narrator.Call, arguments: str, status: Literal["in_progress", "calling"]
     ) -> frames.McpCallItem:
         return frames.McpCallItem(
             id=self._ids.of_call("mcp", call.called.tool_call_id),
@@ -226,7 +213,7 @@ class Items:
             approval_request_id=approval_id(call.approval.request_id) if call.approval else None,
         )
 
-    def _asked(self, asked: Asked) -> Iterator[StreamEvent]:
+    def _asked(self, asked: narrator.Asked) -> Iterator[StreamEvent]:
         request, call = asked.request, asked.call
         self._asked_here.add(request.request_id)
         match request.kind:
@@ -239,7 +226,7 @@ class Items:
                 if call is not None and call.called.asks:  # the user has allowed it; now the client runs it
                     yield from self._begin_call(call)
             case _:
-                yield from self._all(self._narrator.say(request.message))
+                yield from self._narrator.say(request.message)
 
     def _found(self, body: events.Retrieval) -> Iterator[StreamEvent]:
         numbers = self._numbers.add(body.hits)

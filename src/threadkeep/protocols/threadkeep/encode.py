@@ -15,7 +15,6 @@ unparsed.
 """
 
 from collections.abc import Sequence
-from itertools import chain
 
 import msgspec
 
@@ -70,8 +69,8 @@ def _text_frames(narrated: Narration) -> Sequence[bytes]:
 
 
 def _start_text(turn: TurnContext) -> Frames:
-    narrate = Narrator(joins=True).narrate
-    return lambda event: [*chain.from_iterable(map(_text_frames, narrate(event.body)))]
+    narrator = Narrator(_text_frames, joins=True)
+    return lambda event: narrator.narrate(event.body)
 
 
 EVENTS = Dialect("events", _start_events, splice=frames_of_chunk)
