@@ -32,6 +32,7 @@ from threadkeep.protocols.dialect import Dialect, Position
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.narrator import (
     Asked,
+    Called,
     Decided,
     Kind,
     Narration,
@@ -113,16 +114,16 @@ def test_call_is_asked_about_and_returns_once_after_it_was_made(events: Events):
     made: list[str] = []
     for it in narrated(events):
         match it:
-            case ToolCalled(id_):
-                running.add(id_)
-                made.append(id_)
+            case Called(event):
+                running.add(event.tool_call_id)
+                made.append(event.tool_call_id)
             case Asked(request, call) if request.tool_call_id is not None:
-                assert call is not None and call.called.tool_call_id in running
+                assert call is not None and call.event.tool_call_id in running
             case Decided(response, request, call):
                 assert request is not None and request.request_id == response.request_id
                 assert call is None or response.arguments in (None, call.arguments)
             case Returned(result, call):
-                assert call is not None and call.called.tool_call_id == result.tool_call_id
+                assert call is not None and call.event.tool_call_id == result.tool_call_id
                 running.remove(result.tool_call_id)
             case _:
                 pass
@@ -151,10 +152,10 @@ def test_client_sees_a_call_that_it_runs_only_once_the_user_has_allowed_it(event
     for it in narrated(events):
         match it:
             case Decided(response, _, call) if call and response.action in ("allow", "edit"):
-                allowed.add(call.called.tool_call_id)
+                allowed.add(call.event.tool_call_id)
             case Asked(request, call) if call and request.kind == "client_tool":
-                assert call.is_held == call.called.asks
-                assert not call.is_held or call.called.tool_call_id in allowed
+                assert call.is_held == call.event.asks
+                assert not call.is_held or call.event.tool_call_id in allowed
             case Returned(ToolResultStored(status=status), call) if call and call.is_held:
                 assert status == "denied"
             case _:

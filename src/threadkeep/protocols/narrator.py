@@ -3,6 +3,7 @@
 | event | narration |
 |---|---|
 | text, thought | PartStart once, then the event; PartEnd before whatever else follows |
+| tool_call | Called |
 | tool_result | Returned, with its call |
 | approval_request | Asked, with the call that it is about |
 | approval_response | Decided, with what was asked |
@@ -45,10 +46,10 @@ class PartEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Called:
     """A tool call, as far as it has got."""
 
-    called: events.ToolCalled
+    event: events.ToolCalled
     arguments: Mapping[str, Any]
     """As its user changed them, if they did."""
     approval: events.ApprovalRequest | None = None
@@ -57,7 +58,7 @@ class Call:
     @property
     def is_held(self) -> bool:
         """Whether the client that is to run it must not see it yet: the user hasn't allowed it."""
-        return self.called.asks and self.called.server == CLIENT and self.client_request is None
+        return self.event.asks and self.event.server == CLIENT and self.client_request is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Asked:
     """The turn asks its user, or the client for a result; `call` is as it was before."""
 
     request: events.ApprovalRequest
-    call: Call | None
+    call: Called | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Decided:
 
     response: events.ApprovalResponse
     request: events.ApprovalRequest | None
-    call: Call | None
+    call: Called | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Returned:
     """A call has its result."""
 
     result: events.ToolResultStored
-    call: Call | None
+    call: Called | None
 
 
 Narration = (
@@ -90,7 +91,7 @@ Narration = (
     | events.Text
     | events.Thought
     | PartEnd
-    | events.ToolCalled
+    | Called
     | events.ToolProgress
     | Returned
     | Asked
@@ -135,7 +136,7 @@ class Narrator(Generic[FrameT]):
         """The parts that count, and whether each is separate from the one before."""
         self._ended_before = 0
         """How many there were when the current model call began."""
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, Called] = {}
         self._open: dict[str, Asked] = {}
 
     @property
@@ -190,8 +191,8 @@ class Narrator(Generic[FrameT]):
             case events.ToolProgress() | events.TurnStart():
                 return (body,)
             case events.ToolCalled():
-                self._calls[body.tool_call_id] = Call(body, body.arguments)
-                return *self._separate(), body
+                call = self._calls[body.tool_call_id] = Called(body, body.arguments)
+                return *self._separate(), call
             case events.ToolResultStored():
                 return (Returned(body, self._calls.get(body.tool_call_id)),)
             case events.UsageReported():
@@ -251,9 +252,9 @@ class Narrator(Generic[FrameT]):
         call = self._calls.get(body.tool_call_id or "")
         asked = self._open[body.request_id] = Asked(body, call)
         if call is not None and body.kind is ApprovalKind.TOOL:
-            self._calls[call.called.tool_call_id] = replace(call, approval=body)
+            self._calls[call.event.tool_call_id] = replace(call, approval=body)
         elif call is not None and body.kind is ApprovalKind.CLIENT_TOOL:
-            self._calls[call.called.tool_call_id] = replace(call, client_request=body)
+            self._calls[call.event.tool_call_id] = replace(call, client_request=body)
         return asked
 
     def _decide(self, body: events.ApprovalResponse) -> Decided:
@@ -262,5 +263,5 @@ class Narrator(Generic[FrameT]):
             return Decided(body, None, None)
         call = self._calls.get(asked.request.tool_call_id or "")
         if call is not None and body.arguments is not None:
-            call = self._calls[call.called.tool_call_id] = replace(call, arguments=body.arguments)
+            call = self._calls[call.event.tool_call_id] = replace(call, arguments=body.arguments)
         return Decided(body, asked.request, call)

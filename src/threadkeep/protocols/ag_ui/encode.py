@@ -151,9 +151,8 @@ class RunEncoder:
             case narrator.PartEnd(kind, text):
                 self._written.append((self._id, text))
                 return _end(kind, self._id) if self._is_begun else ()
-            case events.ToolCalled():
-                call = narrator.Call(narrated, narrated.arguments)
-                return () if call.is_held else _call(call)
+            case narrator.Called():
+                return () if narrated.is_held else _call(narrated)
             case narrator.Returned(result, call):
                 denied = _call(call) if call and call.is_held else ()
                 is_known = result.tool_call_id in self._run.results
@@ -161,8 +160,8 @@ class RunEncoder:
             case events.ToolProgress():
                 return (frames.Custom(TOOL_PROGRESS, _progress(narrated)),)
             case narrator.Asked(request, call):
-                is_allowed = request.kind is ApprovalKind.CLIENT_TOOL and call and call.is_held
-                return _call(call) if call and is_allowed else ()
+                is_for_client = request.kind is ApprovalKind.CLIENT_TOOL
+                return _call(call) if is_for_client and call and call.is_held else ()
             case events.IterationStart():
                 self._written.clear()
                 return ()
@@ -233,10 +232,10 @@ def _end(kind: narrator.Kind, id_: str) -> Sequence[Frame]:
     return frames.ReasoningMessageEnd(id_), frames.ReasoningEnd(id_)
 
 
-def _call(call: narrator.Call) -> Sequence[Frame]:
-    id_ = call.called.tool_call_id
+def _call(call: narrator.Called) -> Sequence[Frame]:
+    id_ = call.event.tool_call_id
     return (
-        frames.ToolCallStart(id_, call.called.tool_name),
+        frames.ToolCallStart(id_, call.event.tool_name),
         frames.ToolCallArgs(id_, encode_json(call.arguments).decode()),
         frames.ToolCallEnd(id_),
     )

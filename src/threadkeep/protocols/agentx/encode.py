@@ -34,6 +34,7 @@ import msgspec
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
 from threadkeep.domain.text import is_blank
+from threadkeep.protocols import narrator
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
 from threadkeep.protocols.agentx.frames import Envelope, EventData, event_envelope
@@ -44,7 +45,6 @@ from threadkeep.protocols.agentx.history import (
     result_message,
 )
 from threadkeep.protocols.dialect import START, Dialect, Frames, Position, TurnContext, position_of_seq
-from threadkeep.protocols.narrator import Asked, Decided, Narration, Narrator, PartEnd, PartStart, Returned
 from threadkeep.sse import frame
 
 # Our stop reasons in AgentX 1.9.0's terms; others are `other`. Never `tool_use`: clients would wait for
@@ -57,7 +57,7 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._narrator = Narrator(self._narrated, joins=True)
+        self._narrator = narrator.Narrator(self._narrated, joins=True)
         self._at = 0
         self._is_responding = False
         context = frames.EventContext(
@@ -90,15 +90,15 @@ class AgentXTurn:
         self._at = event.at
         return self._narrator.narrate(event.body)
 
-    def _narrated(self, narrated: Narration) -> Sequence[EventData]:
+    def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text):
                 return self._delta(text)
             case events.TurnStart(message_id=message_id, model=model):
                 return frames.ConversationStart(message_id), frames.MessageStart(message_id, model or "")
-            case events.ToolCalled():
-                return self._call(narrated)
-            case Returned(result):
+            case narrator.Called(called):
+                return self._call(called)
+            case narrator.Returned(result):
                 return self._result(result)
             case events.UsageReported(input_tokens, output_tokens):
                 return (frames.MessageDelta(frames.Tokens(input_tokens, output_tokens)),)
@@ -111,11 +111,17 @@ class AgentXTurn:
             case events.IterationStart() | events.IterationRestart():
                 self._is_responding = False
                 return ()
-            case Decided():
+            case narrator.Decided():
                 return _answered(narrated)
-            case PartStart() | PartEnd() | events.Thought() | events.Retrieval() | events.ToolProgress():
+            case (
+                narrator.PartStart()
+                | narrator.PartEnd()
+                | events.Thought()
+                | events.Retrieval()
+                | events.ToolProgress()
+            ):
                 return ()
-            case Asked() | events.UserMessage() | events.Notice():
+            case narrator.Asked() | events.UserMessage() | events.Notice():
                 return ()
             case _ as never:
                 assert_never(never)
@@ -172,14 +178,14 @@ class AgentXTurn:
         return last
 
 
-def _answered(decided: Decided) -> Sequence[EventData]:
+def _answered(decided: narrator.Decided) -> Sequence[EventData]:
     """A call that waited for its user runs, unless they refused it."""
     request, call = decided.request, decided.call
-    if call is None or not call.called.asks or request is None or request.kind is not ApprovalKind.TOOL:
+    if call is None or not call.event.asks or request is None or request.kind is not ApprovalKind.TOOL:
         return ()
     if decided.response.action not in (ApprovalAction.ALLOW, ApprovalAction.EDIT):
         return ()
-    return (frames.ToolExecuting(call.called.tool_call_id, call.called.tool_name, call.arguments),)
+    return (frames.ToolExecuting(call.event.tool_call_id, call.event.tool_name, call.arguments),)
 
 
 def wrap(cursor: Cursor, envelope: Envelope) -> str:

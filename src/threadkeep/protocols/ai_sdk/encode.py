@@ -117,10 +117,10 @@ class UIMessageStream:
                 return (sse(frames.TextEnd(id=self._id)),)
             case narrator.PartEnd():
                 return (sse(frames.ReasoningEnd(id=self._id)),)
-            case events.ToolCalled():
-                return self._add(*_called(narrated))
-            case narrator.Returned():
-                return [*map(sse, self._returned(narrated))]
+            case narrator.Called(called):
+                return self._add(*_called(called))
+            case narrator.Returned(result, call):
+                return [*map(sse, self._returned(result, call))]
             case events.ToolProgress():
                 return (sse(_progress(narrated)),)
             case events.IterationStart(iteration):
@@ -200,17 +200,16 @@ class UIMessageStream:
 
     # Tools
 
-    def _returned(self, narrated: narrator.Returned) -> Sequence[Chunk]:
-        result = narrated.result
-        chunks: list[Chunk] = [self._outcome(result, narrated.call)]
+    def _returned(self, result: events.ToolResultStored, call: narrator.Called | None) -> Sequence[Chunk]:
+        chunks: list[Chunk] = [self._outcome(result, call)]
         chunks += (self._reader.file(it.file_id, it.media_type, is_image=True) for it in result.images)
         if result.chart_data is not None:
             chunks.append(parts.chart(result.tool_call_id, result.chart_data))
         return chunks
 
-    def _outcome(self, result: events.ToolResultStored, call: narrator.Call | None) -> Chunk:
+    def _outcome(self, result: events.ToolResultStored, call: narrator.Called | None) -> Chunk:
         id_ = result.tool_call_id
-        is_ours = _is_ours(call.called) if call else True
+        is_ours = _is_ours(call.event) if call else True
         if result.status == "ok":
             return frames.ToolOutputAvailable(tool_call_id=id_, output=result.result, dynamic=is_ours)
         if result.status == "denied" and self._version > 5 and call and call.approval:
@@ -223,7 +222,7 @@ class UIMessageStream:
     def _ask(self, asked: narrator.Asked) -> _Frames:
         request, call = asked.request, asked.call
         if request.kind is ApprovalKind.CLIENT_TOOL:
-            return self._add(*([_available(call.called)] if call and call.called.asks else ()))
+            return self._add(*([_available(call.event)] if call and call.event.asks else ()))
         if self._version == 5:
             return self._narrator.say(request.message)
         if request.kind is ApprovalKind.TOOL and request.tool_call_id is not None:

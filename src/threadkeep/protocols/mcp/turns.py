@@ -8,14 +8,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
-from threadkeep.domain.events import Text, ToolCalled
+from threadkeep.domain.events import Text
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.approvals import Approval, OpenApproval
-from threadkeep.protocols.narrator import Narration, Narrator
+from threadkeep.protocols.narrator import Called, Narration, Narrator
 from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
@@ -77,8 +77,8 @@ def _news(narrated: Narration) -> Sequence[str]:
     match narrated:
         case Text(text):
             return (text,)
-        case ToolCalled(tool_name=name):
-            return (f"\n[{name}]\n",)
+        case Called(event):
+            return (f"\n[{event.tool_name}]\n",)
         case _:
             return ()
 

@@ -118,7 +118,7 @@ def _question(narrator: Narrator[bytes]) -> str:
 def _calls(narrator: Narrator[bytes]) -> Sequence[events.ToolCalled]:
     """The calls that wait for the client."""
     asked = narrator.open_requests
-    return [it.call.called for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
+    return [it.call.event for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
 
 def _finish_reason(narrator: Narrator[bytes]) -> FinishReason:

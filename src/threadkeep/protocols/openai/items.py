@@ -118,8 +118,8 @@ class Items:
                 return self._end_message(text)
             case narrator.PartEnd(_, text):
                 return self._end_thought(text)
-            case events.ToolCalled():
-                return () if narrated.asks else self._begin_call(narrator.Call(narrated, narrated.arguments))
+            case narrator.Called(called):
+                return () if called.asks else self._begin_call(narrated)
             case narrator.Returned(result, call):
                 return self._returned(result, call)
             case narrator.Asked():
@@ -167,9 +167,9 @@ class Items:
         yield self._content_part("done", part)
         yield self._finish(self._index, frames.MessageItem(self._id, "completed", (part,)))
 
-    def _begin_call(self, call: narrator.Call) -> Iterator[StreamEvent]:
+    def _begin_call(self, call: narrator.Called) -> Iterator[StreamEvent]:
         """Shows a call; one that the client runs is complete with its arguments."""
-        called = call.called
+        called = call.event
         arguments, index = _encode(called.arguments).decode(), len(self.output)
         if called.server == CLIENT:
             id_, kind = self._ids.of_call("fc", called.tool_call_id), "response.function_call_arguments"
@@ -189,8 +189,10 @@ class Items:
         else:
             self.output[index] = self._call_item(call, arguments, "calling")
 
-    def _returned(self, result: events.ToolResultStored, call: narrator.Call | None) -> Iterator[StreamEvent]:
-        if call is None or call.called.server == CLIENT:
+    def _returned(
+        self, result: events.ToolResultStored, call: narrator.Called | None
+    ) -> Iterator[StreamEvent]:
+        if call is None or call.event.server == CLIENT:
             return
         if result.tool_call_id not in self._open:
             yield from self._begin_call(call)
@@ -202,12 +204,12 @@ class Items:
         yield self._finish(index, _with_result(item, result, is_ok=is_ok))
 
     def _call_item(
-        self, call: narrator.Call, arguments: str, status: Literal["in_progress", "calling"]
+        self, call: narrator.Called, arguments: str, status: Literal["in_progress", "calling"]
     ) -> frames.McpCallItem:
         return frames.McpCallItem(
-            id=self._ids.of_call("mcp", call.called.tool_call_id),
-            server_label=call.called.server or OUR_SERVER,
-            name=call.called.tool_name,
+            id=self._ids.of_call("mcp", call.event.tool_call_id),
+            server_label=call.event.server or OUR_SERVER,
+            name=call.event.tool_name,
             arguments=arguments,
             status=status,
             approval_request_id=approval_id(call.approval.request_id) if call.approval else None,
@@ -218,12 +220,12 @@ class Items:
         self._asked_here.add(request.request_id)
         match request.kind:
             case ApprovalKind.TOOL if call is not None:
-                label, name = call.called.server or OUR_SERVER, call.called.tool_name
-                arguments = _encode(call.called.arguments).decode()
+                label, name = call.event.server or OUR_SERVER, call.event.tool_name
+                arguments = _encode(call.event.arguments).decode()
                 id_ = approval_id(request.request_id)
                 yield from self._whole(frames.McpApprovalRequestItem(id_, label, name, arguments))
             case ApprovalKind.CLIENT_TOOL:
-                if call is not None and call.called.asks:  # the user has allowed it; now the client runs it
+                if call is not None and call.event.asks:  # the user has allowed it; now the client runs it
                     yield from self._begin_call(call)
             case _:
                 yield from self._narrator.say(request.message)
