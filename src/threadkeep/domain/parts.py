@@ -172,7 +172,7 @@ class ThoughtStep:
 class TextJoin:
     """Joins the texts of a reply, with a blank line where a tool call or another model call separates them.
 
-    Append-only streams use it too, so what they show equals the final message.
+    Append-only streams separate texts alike, so what they show equals the final message.
     """
 
     def __init__(self) -> None:
