@@ -24,6 +24,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.parts import TextPart, ThoughtPart
 from threadkeep.engine.fold import fold
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
 from threadkeep.protocols.ai_sdk.frames import Version
@@ -43,7 +44,6 @@ from threadkeep.protocols.narrator import (
 )
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead, WholeCompletion
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead
-from threadkeep.requests.stream import StreamEnd
 
 Events = list[TurnEvent]
 

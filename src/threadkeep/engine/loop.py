@@ -372,8 +372,8 @@ class _Run:
                     case _:
                         pass
                 yield step
-        exchanged = open_batch.call.exchange(batch.reads(), as_blocks=bool(self._request.tools))
-        self._request = replace(self._request, messages=(*self._request.messages, *exchanged))
+        both = open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools))
+        self._request = replace(self._request, messages=(*self._request.messages, *both))
 
     def _usage_of(self, call: ModelCall) -> Usage:
         """The usage of a call; estimated if the provider reported none or implausible numbers."""

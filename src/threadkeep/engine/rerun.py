@@ -208,7 +208,7 @@ class _Rerun:
                 raise _NeedsTool(self._open[use.id])
             yield _result(self._open.pop(use.id), it)
         reads = [it.reads for _, it in taken if it is not None]
-        self._add(*finished.exchange(reads, as_blocks=bool(self._request.tools)))
+        self._add(*finished.with_results(reads, as_blocks=bool(self._request.tools)))
 
     def _add(self, *messages: ModelMessage) -> None:
         self._request = replace(self._request, messages=(*self._request.messages, *messages))

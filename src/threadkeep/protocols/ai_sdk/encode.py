@@ -37,6 +37,7 @@ from msgspec import UNSET, UnsetType
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind, Decision
 from threadkeep.domain.mcp import CLIENT
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols import narrator
@@ -44,7 +45,6 @@ from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
 from threadkeep.protocols.ai_sdk.parts import Reader, Sources
 from threadkeep.protocols.dialect import TurnContext
-from threadkeep.requests.stream import StreamEnd
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
