@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
     NotRerunnable,
     TurnNotFound,
 )
-from threadkeep.domain.events import Failed, TurnEvent
+from threadkeep.domain.events import Failed, TurnEvent, UserMessage
 from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
@@ -29,15 +29,32 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.loop import TurnLimits
-from threadkeep.engine.recorded_calls import CallKey, RecordedCall, call_key, in_both
-from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
-from threadkeep.engine.turn_models import why_unfit
-from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
+from threadkeep.engine.loop import Surroundings, TurnLimits
+from threadkeep.engine.recorded_calls import (
+    CallKey,
+    NeedsTool,
+    RecordedCall,
+    RecordedTools,
+    call_key,
+    in_both,
+)
+from threadkeep.engine.turn_models import TurnModels, why_unfit
+from threadkeep.logs import add_to_subject
+from threadkeep.ports.gateway import (
+    Block,
+    GatewayError,
+    ImageBlock,
+    ModelEvent,
+    ModelRequest,
+    ReplyBrokeOff,
+    ToolResultBlock,
+    ToolSpec,
+)
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
+from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.reply_places import ReplyPlaces
 
@@ -151,22 +168,20 @@ class Reruns:
         recorded = await self._recorded(turn, reply, request, model)
         contents = await self._contents(turn, request, recorded)
         place = await self._places.take(user.id)
-        original = Original(
-            turn=turn,
-            request=request,
-            calls=[it.recorded for it in recorded if it.recorded],
-            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
-            contents=contents,
-        )
+        add_to_subject(turn_id=turn.id)
         return Rerun(
-            asked.text if asked else "",
-            _original_run(turn, reply, [it.shown for it in recorded]),
-            original,
+            turn,
+            request,
             self._meter(model, agent, user),
-            TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s),
+            TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=False),
+            RecordedTools([it.recorded for it in recorded if it.recorded]),
+            Contents(contents),
             self._clock,
-            self._price,
-            lambda: self._places.hold(place),
+            self._places.hold(place),
+            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
+            question=asked.text if asked else "",
+            original=_original_run(turn, reply, [it.shown for it in recorded]),
+            price=self._price,
         )
 
     async def _readable(self, user: User, turn_id: str) -> Readable:
@@ -287,55 +302,62 @@ def _original_run(turn: Turn, reply: Message, calls: Sequence[RunCall]) -> Run:
     )
 
 
-class Rerun:
-    """A rerun: its events as they come, then what came of it."""
+class Rerun(Completion):
+    """A turn's request that runs again: its events as they come, then what came of it.
+
+    It asks for one model, and once for each of its replies.
+    """
 
     def __init__(
         self,
-        question: str,
-        run_before: Run,
-        original: Original,
+        turn: Turn,
+        request: ModelRequest,
         model: ConnectedModel,
         limits: TurnLimits,
+        tools: RecordedTools,
+        contents: Contents,
         clock: Clock,
+        place: AbstractAsyncContextManager[None],
+        *,
+        steered: Sequence[UserTextPart],
+        question: str,
+        original: Run,
         price: PriceUsage,
-        in_place: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        self._in_place = in_place
-        self._question = question
-        self._run_before = run_before
-        self._original = original
         self._model = model
-        self._limits = limits
-        self._clock = clock
+        self._steered = list(steered)
+        self._question = question
+        self._original = original
         self._price = price
+        self._calls = 0
         self._folding = Folding()
         self._failure: Failed | None = None
         self.over_budget: BudgetExceeded | None = None
         """The budget that had no room for it, if one ended it."""
         self._began_at = self._ended_at = clock()
 
-    async def events(self) -> AsyncGenerator[TurnEvent]:
-        """Runs it, like a turn."""
-        self._began_at = self._clock()
-        running = rerun(
-            self._original,
-            self._call_model,
-            self._limits,
-            model=self._model.id,
-            signed_by=self._model.signer,
-        )
-        seq = 0
-        async with self._in_place(), aclosing(running):
-            async for body in running:
-                seq, self._ended_at = seq + 1, self._clock()
-                event = TurnEvent(self._original.turn.id, seq, self._ended_at, body)
-                self._folding.add(event)
-                if isinstance(body, Failed):
-                    self._failure = body
-                yield event
+        async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+            return request
 
-    async def _call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        around = Surroundings(
+            models=TurnModels(_AskedOnce(model.model, model.gateway, self._ask)),
+            tools=tools,
+            limits=limits,
+            load=contents.load,
+            steering=self._steered_by_now,
+            after_reply=self._all_steered,
+        )
+        super().__init__(replace(turn, model=model.id), build, around, contents, clock, place)
+
+    def _show(self, event: TurnEvent) -> None:
+        super()._show(event)
+        self._folding.add(event)
+        self._ended_at = event.at
+        if isinstance(event.body, Failed):
+            self._failure = event.body
+
+    async def _ask(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self._calls += 1
         try:
             async with aclosing(self._model.stream(request)) as stream:
                 async for event in stream:
@@ -343,21 +365,38 @@ class Rerun:
         except BudgetExceeded as exc:
             self.over_budget = exc
             raise
+        except ReplyBrokeOff as exc:  # which the loop would ask for again
+            raise GatewayError(exc.message, retryable=exc.retryable) from exc
+
+    async def _steered_by_now(self) -> Sequence[UserMessage]:
+        """What the user had sent after as many model calls."""
+        return self._take_in([it for it in self._steered if self._calls >= max(it.iteration, 1)])
+
+    async def _all_steered(self) -> Sequence[UserMessage]:
+        """All the rest, as nothing else is to follow."""
+        return self._take_in(self._steered)
+
+    def _take_in(self, due: Sequence[UserTextPart]) -> Sequence[UserMessage]:
+        self._steered = [it for it in self._steered if it not in due]
+        messages = [UserMessage(it.message_id, it.text) for it in due]
+        for message in messages:
+            self.add(message)
+        return messages
 
     def finished(self) -> FinishedRerun:
         """What came of it, once its events have ended."""
-        run, before, failure = self._run(), self._run_before, self._failure
-        outcome = "COMPLETED" if failure is None else "NEEDS_TOOL" if failure.code == NEEDS_TOOL else "FAILED"
+        run, before, failure = self._run_again(), self._original, self._failure
+        needs_tool = failure is not None and failure.code == NeedsTool.code
         return FinishedRerun(
-            turn_id=self._original.turn.id,
+            turn_id=self.turn.id,
             question=self._question,
-            outcome=outcome,
+            outcome="NEEDS_TOOL" if needs_tool else "FAILED" if failure else "COMPLETED",
             failure=failure,
             rerun=run.beside(before),
             original=before.beside(run),
         )
 
-    def _run(self) -> Run:
+    def _run_again(self) -> Run:
         parts = tuple(self._folding.parts)
         return Run(
             model=self._model.id,
@@ -366,3 +405,14 @@ class Rerun:
             usage=self._price(self._model.id, self._folding.usage),
             duration_ms=self._ended_at - self._began_at,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedOnce(ConnectedModel):
+    """The model of a rerun, called by it."""
+
+    ask: Callable[[ModelRequest], AsyncGenerator[ModelEvent]]
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls it."""
+        return self.ask(request)
