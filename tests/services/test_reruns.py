@@ -25,8 +25,7 @@ from threadkeep.domain.parts import UserTextPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits
-from threadkeep.engine.recorded_calls import RecordedCall, RecordedTools
-from threadkeep.engine.spending import at_no_price
+from threadkeep.engine.recorded_calls import RecordedCall
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -42,8 +41,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
-from threadkeep.services.completions.completion import Contents
-from threadkeep.services.reruns import Rerun, Run
+from threadkeep.services.reruns import Original, Rerun, Run
 
 TURN = Turn(
     TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.COMPLETED, NOW, model="old"
@@ -84,20 +82,17 @@ async def run(
     steered: Sequence[UserTextPart] = (),
     max_iterations: int = 0,
 ) -> list[EventBody]:
-    rerun = Rerun(
-        TURN,
-        REQUEST,
-        model.model,
-        TurnLimits(max_iterations, 0, hands_off=False),
-        RecordedTools(calls),
-        Contents(),
-        lambda: NOW,
-        nullcontext(),
-        steered=steered,
+    original = Original(
+        turn=TURN,
         question="Why?",
-        original=Run(model="old", text="", calls=[], usage=Usage(0, 0), duration_ms=0),
-        price=at_no_price,
+        request=REQUEST,
+        calls=calls,
+        steered=steered,
+        contents={},
+        run=Run(model="old", text="", calls=[], usage=Usage(0, 0), duration_ms=0),
     )
+    limits = TurnLimits(max_iterations, 0, hands_off=False)
+    rerun = Rerun(original, model.model, limits, lambda: NOW, nullcontext(), lambda usage: usage)
     async with rerun:
         return [event.body async for events in rerun for event in events]
 

@@ -16,7 +16,6 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.money import Purpose
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.exchange.confined import reading_confined
@@ -276,7 +275,7 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
-        reruns=_build_reruns(adapters, parts),
+        reruns=Reruns(store, parts.choice, parts.places, adapters.spending, clock, caps),
         completions=_build_completions(adapters, parts, talks.client_tools),
         history=history,
         compactions=background.compactions,
@@ -310,19 +309,6 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
         background.jobs,
         adapters.clock,
         parts.caps,
-    )
-
-
-def _build_reruns(adapters: Adapters, parts: _Parts) -> Reruns:
-    spending = adapters.spending
-    return Reruns(
-        adapters.store,
-        parts.choice,
-        parts.places,
-        adapters.clock,
-        parts.caps,
-        meter=lambda model, agent, user: spending.metered(model, agent, user, Purpose.RERUN),
-        price=spending.priced,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC
+from functools import partial
 from typing import Any, Literal
 
 from threadkeep.clock import Clock
@@ -24,6 +25,7 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.events import Failed, TurnEvent, UserMessage
 from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
@@ -53,6 +55,7 @@ from threadkeep.ports.gateway import (
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.model_choice import ModelChoice
@@ -60,20 +63,6 @@ from threadkeep.services.reply_places import ReplyPlaces
 
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}
-
-Meter = Callable[[ConnectedModel, Agent, User], ConnectedModel]
-"""A model whose calls are reserved and charged, within the budgets of a user and an agent."""
-PriceUsage = Callable[[str | None, Usage], Usage]
-"""A model's usage with its cost."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerunChanges:
-    """What a rerun changes; the rest is as it was."""
-
-    model: str | None = None
-    temperature: float | None = None
-    system_prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +109,19 @@ class FinishedRerun:
     original: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """A turn that the user may run again, with its agent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """What a rerun takes from the turn that it repeats."""
 
     turn: Turn
-    agent: Agent
-    is_owner: bool
-    """Whether the agent is the user's own."""
+    question: str
+    request: ModelRequest
+    calls: Sequence[RecordedCall]
+    steered: Sequence[UserTextPart]
+    """What the user sent while the turn ran; each belongs after the model call of its iteration."""
+    contents: Mapping[PayloadId, bytes]
+    """The files of the request and of the calls' results."""
+    run: Run
 
 
 class Reruns:
@@ -138,54 +132,50 @@ class Reruns:
         store: Store,
         choice: ModelChoice,
         places: ReplyPlaces,
+        spending: Spending,
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
-        *,
-        meter: Meter,
-        price: PriceUsage,
     ) -> None:
         self._store = store
         self._choice = choice
         self._places = places
+        self._spending = spending
         self._clock = clock
         self._caps = caps
-        self._meter = meter
-        self._price = price
 
-    async def prepare(self, user: User, turn_id: str, changes: RerunChanges) -> "Rerun":
-        """A rerun that is about to begin. Refuses what can't be run again, or not by this user."""
-        readable = await self._readable(user, turn_id)
-        turn, agent = readable.turn, self._caps.limited(readable.agent)
-        if changes.system_prompt is not None and not readable.is_owner:
+    async def prepare(
+        self,
+        user: User,
+        turn_id: str,
+        *,
+        model: str | None = None,
+        temperature: float | None = None,
+        system_prompt: str | None = None,
+    ) -> "Rerun":
+        """Begins a rerun with these changes. Refuses what can't be run again, or not by this user."""
+        turn, agent = await self._readable(user, turn_id)
+        agent = self._caps.limited(agent)
+        if system_prompt is not None and not agent.is_owned_by(user):
             raise Forbidden("Only the agent's owner can change the system prompt.", param="systemPrompt")
         if turn.is_active:
             raise NotRerunnable("The turn has not ended yet.")
-        model = self._model(agent, changes.model or turn.model, is_owner=readable.is_owner)
-        request = await self._request(turn, changes, model)
-        if reason := why_unfit(request, model):
-            raise InvalidRequest(f"{model.id} can't answer this request: {reason}", param="model")
-        asked, reply = await self._messages(turn)
-        recorded = await self._recorded(turn, reply, request, model)
-        contents = await self._contents(turn, request, recorded)
+        chosen = self._model(user, agent, model or turn.model)
+        request = await self._request(turn, chosen, system_prompt)
+        if temperature is not None:
+            request = replace(request, temperature=temperature)
+        if reason := why_unfit(request, chosen):
+            raise InvalidRequest(f"{chosen.id} can't answer this request: {reason}", param="model")
+        original = await self._original(turn, request, chosen)
         place = await self._places.take(user.id)
         add_to_subject(turn_id=turn.id)
-        return Rerun(
-            turn,
-            request,
-            self._meter(model, agent, user),
-            TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=False),
-            RecordedTools([it.recorded for it in recorded if it.recorded]),
-            Contents(contents),
-            self._clock,
-            self._places.hold(place),
-            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
-            question=asked.text if asked else "",
-            original=_original_run(turn, reply, [it.shown for it in recorded]),
-            price=self._price,
-        )
+        metered = self._spending.metered(chosen, agent, user, Purpose.RERUN)
+        settings = agent.settings
+        limits = TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False)
+        priced = partial(self._spending.priced, chosen.id)
+        return Rerun(original, metered, limits, self._clock, self._places.hold(place), priced)
 
-    async def _readable(self, user: User, turn_id: str) -> Readable:
-        """One of the user's turns, or one that is shared with them as the agent's owner."""
+    async def _readable(self, user: User, turn_id: str) -> tuple[Turn, Agent]:
+        """One of the user's turns, or one that is shared with them as the agent's owner, and its agent."""
         shared = await self._store.feedback.shared_turn(TurnId(turn_id.lower())) if is_uuid(turn_id) else None
         try:
             turn = await own_turn(self._store, user, turn_id)
@@ -196,43 +186,47 @@ class Reruns:
             turn = await self._store.turns.get(shared.user_id, TurnId(turn_id.lower()))
             if turn is None:
                 raise
-            return Readable(turn, agent, is_owner=True)
+            return turn, agent
         try:
             conversation = await own_conversation(self._store, user, turn.conversation_id)
             agent = await agent_to_ask(self._store, user, conversation)
         except (ConversationNotFound, AgentNotFound) as exc:
             raise TurnNotFound if isinstance(exc, ConversationNotFound) else exc from exc
-        return Readable(turn, agent, is_owner=agent.is_owned_by(user))
+        return turn, agent
 
-    def _model(self, agent: Agent, wanted: str | None, *, is_owner: bool) -> ConnectedModel:
+    def _model(self, user: User, agent: Agent, wanted: str | None) -> ConnectedModel:
         """The model to try: one that the agent offers; its owner could offer any."""
-        if is_owner:
+        if agent.is_owned_by(user):
             agent = replace(agent, settings=replace(agent.settings, models=(ANY_MODEL,)))
         return self._choice.chosen(agent, wanted)
 
-    async def _request(self, turn: Turn, changes: RerunChanges, model: ConnectedModel) -> ModelRequest:
+    async def _request(self, turn: Turn, model: ConnectedModel, system_prompt: str | None) -> ModelRequest:
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
         if found is None:
             raise NotRerunnable("What the model received in this turn is not stored.")
         receipt, texts = found
         try:
-            request = rebuild_request(receipt, texts, system_prompt=changes.system_prompt)
+            request = rebuild_request(receipt, texts, system_prompt=system_prompt)
         except KeyError as exc:
             raise NotRerunnable("Some of what the model received in this turn is no longer stored.") from exc
         most = (request.max_tokens, self._caps.reply_tokens or None, model.model.max_output_tokens)
-        return replace(
-            request,
-            temperature=request.temperature if changes.temperature is None else changes.temperature,
-            max_tokens=min((it for it in most if it), default=None),
-            cache_key=None,
-        )
+        return replace(request, max_tokens=min((it for it in most if it), default=None), cache_key=None)
 
-    async def _messages(self, turn: Turn) -> tuple[Message | None, Message]:
+    async def _original(self, turn: Turn, request: ModelRequest, model: ConnectedModel) -> Original:
         asked = await self._store.messages.get(turn.conversation_id, turn.user_message_id)
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
-        return asked, reply
+        recorded = await self._recorded(turn, reply, request, model)
+        return Original(
+            turn=turn,
+            question=asked.text if asked else "",
+            request=request,
+            calls=[it.recorded for it in recorded if it.recorded],
+            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
+            contents=await self._contents(turn, request, recorded),
+            run=_original_run(turn, reply, [it.shown for it in recorded]),
+        )
 
     async def _recorded(
         self, turn: Turn, reply: Message, request: ModelRequest, model: ConnectedModel
@@ -310,25 +304,17 @@ class Rerun(Completion):
 
     def __init__(
         self,
-        turn: Turn,
-        request: ModelRequest,
+        original: Original,
         model: ConnectedModel,
         limits: TurnLimits,
-        tools: RecordedTools,
-        contents: Contents,
         clock: Clock,
         place: AbstractAsyncContextManager[None],
-        *,
-        steered: Sequence[UserTextPart],
-        question: str,
-        original: Run,
-        price: PriceUsage,
+        priced: Callable[[Usage], Usage],
     ) -> None:
-        self._model = model
-        self._steered = list(steered)
-        self._question = question
         self._original = original
-        self._price = price
+        self._model = model
+        self._priced = priced
+        self._steered = original.steered
         self._calls = 0
         self._folding = Folding()
         self._failure: Failed | None = None
@@ -336,18 +322,20 @@ class Rerun(Completion):
         """The budget that had no room for it, if one ended it."""
         self._began_at = self._ended_at = clock()
 
+        contents, turn = Contents(original.contents), replace(original.turn, model=model.id)
+
         async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
-            return request
+            return original.request
 
         around = Surroundings(
             models=TurnModels(_AskedOnce(model.model, model.gateway, self._ask)),
-            tools=tools,
+            tools=RecordedTools(original.calls),
             limits=limits,
             load=contents.load,
             steering=self._steered_by_now,
             after_reply=self._all_steered,
         )
-        super().__init__(replace(turn, model=model.id), build, around, contents, clock, place)
+        super().__init__(turn, build, around, contents, clock, place)
 
     def _show(self, event: TurnEvent) -> None:
         super()._show(event)
@@ -385,11 +373,11 @@ class Rerun(Completion):
 
     def finished(self) -> FinishedRerun:
         """What came of it, once its events have ended."""
-        run, before, failure = self._run_again(), self._original, self._failure
+        run, before, failure = self._run_again(), self._original.run, self._failure
         needs_tool = failure is not None and failure.code == NeedsTool.code
         return FinishedRerun(
             turn_id=self.turn.id,
-            question=self._question,
+            question=self._original.question,
             outcome="NEEDS_TOOL" if needs_tool else "FAILED" if failure else "COMPLETED",
             failure=failure,
             rerun=run.beside(before),
@@ -402,7 +390,7 @@ class Rerun(Completion):
             model=self._model.id,
             text=content_of(parts),
             calls=[RunCall(it, it.arguments) for it in tool_calls_of(parts)],
-            usage=self._price(self._model.id, self._folding.usage),
+            usage=self._priced(self._folding.usage),
             duration_ms=self._ended_at - self._began_at,
         )
 

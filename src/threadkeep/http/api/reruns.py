@@ -11,7 +11,7 @@ from threadkeep.protocols.threadkeep.encode import event_frame
 from threadkeep.requests.leaving import unless_client_leaves
 from threadkeep.requests.routing import Call
 from threadkeep.requests.stream import EventStream, StreamEnd
-from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
+from threadkeep.services.reruns import FinishedRerun, Rerun, Run
 from threadkeep.sse import frame
 from threadkeep.wire.messages import FailureView, cost_view, usage_view
 from threadkeep.wire.reruns import ModelRunView, RerunView, RunCallView
@@ -46,8 +46,13 @@ async def rerun_turn(call: Call, *, turn_id: str, body: RerunBody) -> EventStrea
     The response streams events like those of a turn, then one of the type `rerun` with the whole result. With
     `Accept: application/json`, it is that result. Nothing is stored: the rerun ends when you leave.
     """
-    changes = RerunChanges(model=body.model, temperature=body.temperature, system_prompt=body.system_prompt)
-    rerun = await call.services.reruns.prepare(call.user, turn_id, changes)
+    rerun = await call.services.reruns.prepare(
+        call.user,
+        turn_id,
+        model=body.model,
+        temperature=body.temperature,
+        system_prompt=body.system_prompt,
+    )
     accept = call.request.headers.get("accept", "")
     if "application/json" in accept and "text/event-stream" not in accept:
         return _rerun_view(await _finished(rerun, call.request))
