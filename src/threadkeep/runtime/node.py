@@ -18,19 +18,18 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
+from threadkeep.ports.turns import NewTurn, WaitingEnd
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
 from threadkeep.runtime.mirrors import Mirrors
-from threadkeep.runtime.next_turn import NextTurns
-from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
 from threadkeep.runtime.recovery import Recovery
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.tasks import end_tasks
@@ -76,8 +75,7 @@ class Node:
             zone,
             metrics.charged,
         )
-        next_turns = NextTurns(self.id, store, self._writer)
-        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics, priced)
+        turn_ends = TurnEnds(store, self._writer, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
         self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
         followers = Followers(store.log, self._running)
@@ -100,9 +98,9 @@ class Node:
         """Starts taking over turns of dead nodes."""
         self._runner.resume_with(resumer)
 
-    async def begin(self, prepared: PreparedTurn) -> None:
+    async def begin(self, new: NewTurn, course: TurnCourse) -> None:
         """Stores a turn and its first event, and runs it even if the request is cancelled."""
-        await self._runner.begin(prepared)
+        await self._runner.begin(new, course)
 
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
         """The end of a waiting turn whose user continues without deciding; None if it isn't waiting."""

@@ -17,8 +17,8 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.store import Store
 from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
 from threadkeep.runtime.spending import Spending
+from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
@@ -106,7 +106,7 @@ class TurnStarts:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
         await self.reserve(claim, user, agent, new.begun)
         claim.is_beginning = True
-        await self._node.begin(self._prepared(user, agent, new, claim))
+        await self._node.begin(new, self._course(user, agent, claim))
         return new.begun.turn, new.begun.conversation
 
     def prepare_next_of(self, user: User) -> PrepareNextTurn:
@@ -114,7 +114,7 @@ class TurnStarts:
 
         async def prepare_next(
             previous: Turn, conversation: Conversation, message: QueuedMessage
-        ) -> PreparedTurn:
+        ) -> tuple[NewTurn, TurnCourse]:
             self.check_open()
             agent = await self.agent_of(user, conversation)
             async with self.claim(user) as claim:
@@ -123,7 +123,7 @@ class TurnStarts:
                 )
                 await self.reserve(claim, user, agent, begun, after=previous.id)
                 claim.is_beginning = True
-            return self._prepared(user, agent, NewTurn(begun, queue=QueueChange(message)), claim)
+            return NewTurn(begun, queue=QueueChange(message)), self._course(user, agent, claim)
 
         return prepare_next
 
@@ -135,9 +135,8 @@ class TurnStarts:
         ending = [after, *(it.after for it in taken)]
         return self._node.running_of(user.id, besides=ending) + len(taken)
 
-    def _prepared(self, user: User, agent: Agent, new: NewTurn, claim: TurnClaim) -> PreparedTurn:
-        return PreparedTurn(
-            new,
+    def _course(self, user: User, agent: Agent, claim: TurnClaim) -> TurnCourse:
+        return TurnCourse(
             steps=lambda held, control: self._replies.steps(user, agent, held, control),
             prepare_next=self.prepare_next_of(user),
             by_admin=user.is_admin,
