@@ -56,7 +56,7 @@ class Nodes:
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
-        node.resume_with(GivesUp(unknown))
+        node.runner.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node
 

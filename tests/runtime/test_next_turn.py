@@ -68,7 +68,7 @@ class Steered(Script):
 async def run(node: Node, store: Store, next_turns: NextTurns) -> tuple[BegunTurn, Script]:
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(NewTurn(begun), TurnCourse(script.steps, next_turns.prepare_next))
+    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps, next_turns.prepare_next))
     return begun, script
 
 
@@ -184,7 +184,7 @@ async def test_steering_message_is_taken_in_once_after_what_was_said(
 ):
     begun = await make_begun(store)
     script, plan = Steered(begun), [fault]
-    await (node := nodes.start()).begin(NewTurn(begun), TurnCourse(script.steps))
+    await (node := nodes.start()).runner.begin(NewTurn(begun), TurnCourse(script.steps))
     take_in = type(store.queue).take_in
 
     async def broken(*args: object) -> object:

@@ -206,7 +206,7 @@ async def run(node: Node, store: Store, begun_with: BegunWith | None = None) -> 
     """A scripted turn that runs on a node."""
     begun = await make_begun(store, begun_with)
     script = Script(begun)
-    await node.begin(NewTurn(begun), TurnCourse(script.steps))
+    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps))
     return begun, script
 
 

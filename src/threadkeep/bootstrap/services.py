@@ -187,7 +187,7 @@ def _build_parts(
         passages=Passages(retriever),
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
         files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
-        places=ReplyPlaces(adapters.allowances, node.running_of, adapters.loops),
+        places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
         schemas=SchemaChecker(),
     )
@@ -209,9 +209,11 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.files.keep_returned,
         adapters.spending,
     )
-    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, adapters.spending, caps)
+    starts = TurnStarts(
+        store, node.runner, replies, adapters.allowances, adapters.clock, adapters.spending, caps
+    )
     within_hours = settings.resume_within_hours
-    node.resume_with(
+    node.runner.resume_with(
         ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
     )
     await node.recover_abandoned()
@@ -315,7 +317,7 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
 def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTools) -> Completions:
     return Completions(
         adapters.store,
-        parts.node,
+        parts.node.runner,
         parts.choice,
         parts.prompts,
         parts.passages,

@@ -63,6 +63,7 @@ class Runner:
         )
         self._resumer: Resumer | None = None
         self.is_draining = False
+        """Whether this process is ending and starts no more turns."""
 
     @property
     def can_resume(self) -> bool:
@@ -74,7 +75,7 @@ class Runner:
         return self._resumer is not None and self._resumer.knows(model)
 
     def resume_with(self, resumer: Resumer) -> None:
-        """Sets how turns resume from their logs."""
+        """From now on, this node can take over turns."""
         self._resumer = resumer
 
     async def begin(self, new: NewTurn, course: TurnCourse) -> None:

@@ -32,6 +32,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import Surroundings, TurnLimits
+from threadkeep.engine.model_call import ModelReads
 from threadkeep.engine.recorded_calls import (
     CallKey,
     NeedsTool,
@@ -43,7 +44,6 @@ from threadkeep.engine.recorded_calls import (
 from threadkeep.engine.turn_models import TurnModels, why_unfit
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import (
-    Block,
     GatewayError,
     ImageBlock,
     ModelEvent,
@@ -71,6 +71,8 @@ class RunCall:
 
     call: ToolCall
     arguments: Mapping[str, Any]
+    reads: ModelReads | None = None
+    """What the model read of it, if a rerun can take that."""
     in_both: bool = False
     """Whether the other run made it, too."""
 
@@ -217,20 +219,21 @@ class Reruns:
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
-        recorded = await self._recorded(turn, reply, request, model)
+        calls = await self._calls(turn, reply, request, model)
+        known = [(it, it.reads) for it in calls if it.reads]
         return Original(
             turn=turn,
             question=asked.text if asked else "",
             request=request,
-            calls=[it.recorded for it in recorded if it.recorded],
+            calls=[RecordedCall(it.call, model_name_of(it.call), it.arguments, reads) for it, reads in known],
             steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
-            contents=await self._contents(turn, request, recorded),
-            run=_original_run(turn, reply, [it.shown for it in recorded]),
+            contents=await self._contents(turn, request, calls),
+            run=_original_run(turn, reply, calls),
         )
 
-    async def _recorded(
+    async def _calls(
         self, turn: Turn, reply: Message, request: ModelRequest, model: ConnectedModel
-    ) -> "list[_KnownCall]":
+    ) -> list[RunCall]:
         """The calls of a turn with what the model read of them."""
         calls = [it.call for it in reply.parts if isinstance(it, ToolCallPart) and not it.superseded]
         refs = {ref for call in calls for ref in read_refs(call, is_short=False)}
@@ -246,17 +249,12 @@ class Reruns:
         return [_known(call, rendering, images) for call in calls]
 
     async def _contents(
-        self, turn: Turn, request: ModelRequest, recorded: "Iterable[_KnownCall]"
+        self, turn: Turn, request: ModelRequest, calls: Iterable[RunCall]
     ) -> Mapping[PayloadId, bytes]:
         """The files that the model received or may receive again."""
         sent = {it.content_id for it in files_in(request.messages)}
-        returned = {
-            block.content_id
-            for it in recorded
-            if it.recorded
-            for block in it.recorded.reads
-            if isinstance(block, ImageBlock)
-        }
+        read = (block for call in calls for block in call.reads or ())
+        returned = {block.content_id for block in read if isinstance(block, ImageBlock)}
         return await self._load(turn, map(PayloadId, sent | returned))
 
     async def _load(self, turn: Turn, ids: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
@@ -267,23 +265,14 @@ class Reruns:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownCall:
-    """A call of the original; `recorded` if the model read its result."""
-
-    shown: RunCall
-    recorded: RecordedCall | None
-
-
-def _known(call: ToolCall, rendering: Rendering, images: Sequence[FilePart]) -> _KnownCall:
+def _known(call: ToolCall, rendering: Rendering, images: Sequence[FilePart]) -> RunCall:
+    """A call of the original, with what the model read of it."""
     arguments = rendering.arguments_of(call)
     if call.status in _UNREAD:
-        return _KnownCall(RunCall(call, arguments), None)
+        return RunCall(call, arguments)
     result = ToolResultBlock(call.tool_call_id, rendering.reads(call), call.status is not ToolCallStatus.OK)
     own = (it for it in images if it.tool_call_id == call.tool_call_id)
-    blocks: Iterable[Block] = rendering.files.image_blocks(own, call.tool_call_id)
-    recorded = RecordedCall(call, model_name_of(call), arguments, (result, *blocks))
-    return _KnownCall(RunCall(call, arguments), recorded)
+    return RunCall(call, arguments, (result, *rendering.files.image_blocks(own, call.tool_call_id)))
 
 
 def _original_run(turn: Turn, reply: Message, calls: Sequence[RunCall]) -> Run:

@@ -31,7 +31,7 @@ from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
-from threadkeep.runtime.node import Node
+from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.client_tools import ClientTools, offered_client_tools
 from threadkeep.services.completions.completion import Completion, Contents
@@ -56,7 +56,7 @@ class Completions:
     def __init__(
         self,
         store: Store,
-        node: Node,
+        runner: Runner,
         choice: ModelChoice,
         prompts: Prompts,
         passages: Passages,
@@ -70,7 +70,7 @@ class Completions:
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._node = node
+        self._runner = runner
         self._choice = choice
         self._prompts = prompts
         self._passages = passages
@@ -97,7 +97,7 @@ class Completions:
 
         `model` is to reply, among those that the agent offers; by default the agent's own.
         """
-        if self._node.is_draining:
+        if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
         agent = self._caps.limited(agent)
         chosen = self._choice.chosen(agent, model)
