@@ -54,8 +54,8 @@ LAYERS: dict[str, set[str]] = {
     # Adapters.
     "exchange": {"transfers", "engine", "workers", "ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
-    "gateways": {"networks", "ports", "domain", "sse"},
-    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "version"},
+    "gateways": {"networks", "ports", "domain", "sse", "tls"},
+    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "tls", "version"},
     "tools": {"search", "ports", "domain"},
     "retrieval": {"search", "workers", "ports", "domain"},
     "files": {"workers", "ports", "domain"},
@@ -78,6 +78,7 @@ LAYERS: dict[str, set[str]] = {
     "loopback": set(),
     "networks": set(),
     "sse": set(),
+    "tls": set(),
 }
 # These put the parts together, so they may import everything that is not for tests.
 BUILDERS = {"bootstrap", "cli", "doctor", "__init__", "__main__"}

@@ -23,10 +23,17 @@ def sample(pytester: pytest.Pytester) -> pytest.Pytester:
 
 def test_page_is_up_to_date(request: pytest.FixtureRequest) -> None:
     config = request.config
-    selected = config.option.keyword or config.option.markexpr or config.stash[SKIPPED]
-    if config.args == config.getini("testpaths") and not selected:  # all tests are here already
+    if config.args == config.getini("testpaths") and not (config.option.keyword or config.option.markexpr):
+        # All tests are here already, but for those of unchanged suites, whose rows are as they were.
         wanted = render(read_requirements(), proofs_in(request.session.items))
-        assert PAGE.read_text("utf-8") == wanted, "Run `make conformance`."
+        skipped = [path for suite in config.stash[SKIPPED] for path in suite.tests]
+        if not skipped:
+            assert PAGE.read_text("utf-8") == wanted, "Run `make conformance`."
+        rows = [line for line in PAGE.read_text("utf-8").splitlines() if "::test_" in line]
+        outdated = {line for line in rows if not any(path in line for path in skipped)} - {
+            *wanted.splitlines()
+        }
+        assert outdated == set(), "Run `make conformance`."
         return
     command = [sys.executable, "-m", "tests.conformance", "--check"]
     root = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ import datetime
 import ipaddress
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from threadkeep.gateways.transport import StreamTransport
 from threadkeep.ports.gateway import GatewayUnreachable
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import PATIENCE_S
+from threadkeep.tls import tls_context
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
 SIZED = b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello world"
@@ -250,6 +251,15 @@ async def with_tls(url: str, pem: Path, key: Path) -> AsyncGenerator[str]:
         await asyncio.gather(*passing)
 
 
+@pytest.fixture
+def fresh_tls() -> Iterator[None]:
+    """Certificates are loaded anew, as the environment of the test says."""
+    tls_context.cache_clear()
+    yield
+    tls_context.cache_clear()
+
+
+@pytest.mark.usefixtures("fresh_tls")
 async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pem, key = make_certificate(tmp_path)
     with ScriptedModel(otherwise=[Say("Hel"), Say("lo")]) as model:
@@ -258,6 +268,7 @@ async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeyp
             assert isinstance(error, GatewayUnreachable)
             assert error.message == "Couldn't connect to the model provider."
             monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+            tls_context.cache_clear()
             events, error = await ask(make_gateway("openai", url, key="", naps=Naps()))
             assert error is None
             assert text_of(events) == "Hello"

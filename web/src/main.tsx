@@ -3,14 +3,19 @@ import "./styles/index.css";
 import { StrictMode, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 
-import { isOfShare, takeGivenToken } from "./api/api";
+import { isOfShare, restoreToken, takeGivenToken } from "./api/api";
+import { adoptKept } from "./api/installation";
 import { App } from "./pages/app";
+import { followAll } from "./state/following";
 import { applyPreferences } from "./state/preferences";
 import { loadSession } from "./state/session";
 import { bringTypeface, showKeptTypeface } from "./typeface/typeface";
 import { ErrorBoundary } from "./ui/error-boundary";
 import { loadWords } from "./words";
 
+adoptKept();
+restoreToken();
+followAll();
 takeGivenToken();
 // In a tab that shows the page already, a link with a token changes only the fragment.
 window.addEventListener("hashchange", () => takeGivenToken() && void loadSession());

@@ -2,7 +2,12 @@ import { act, type ReactNode } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { vi } from "vitest";
 
+import { followAll } from "../src/state/following";
+
 (globalThis as { IS_REACT_ACT_ENVIRONMENT?: boolean }).IS_REACT_ACT_ENVIRONMENT = true;
+
+// As the page does when it starts; once, since the files of tests share it.
+followAll();
 
 // A busy machine takes seconds to load a part of the page.
 const { waitFor } = vi;

@@ -23,7 +23,7 @@ from threadkeep.gateways.refusals import (
     pause_asked_for,
     refusal,
 )
-from threadkeep.gateways.transport import StreamTransport, tls_context
+from threadkeep.gateways.transport import StreamTransport
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
@@ -371,7 +371,7 @@ def open_transport(url: httpx2.URL, resolve: Resolve = resolve) -> httpx2.AsyncB
     if proxy is not None:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         return httpx2.AsyncHTTPTransport(proxy=proxy, limits=limits)
-    return StreamTransport(tls_context() if url.scheme == "https" else None, resolve=resolve)
+    return StreamTransport(resolve=resolve)
 
 
 def _proxy(url: httpx2.URL) -> str | None:

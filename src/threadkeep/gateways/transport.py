@@ -13,6 +13,7 @@ import httptools
 import httpx2
 
 from threadkeep.gateways.addresses import Resolve, connect_first, resolve
+from threadkeep.tls import tls_context
 
 MOST_IDLE = 100
 IDLE_S = 30.0
@@ -92,13 +93,6 @@ class StreamTransport(httpx2.AsyncBaseTransport):
         except (OSError, UnicodeError) as exc:
             raise httpx2.ConnectError(str(exc)) from exc
         return connection
-
-
-def tls_context() -> ssl.SSLContext:
-    """Checks certificates as httpx2 does."""
-    context = httpx2.create_ssl_context()
-    context.set_alpn_protocols(["http/1.1"])
-    return context
 
 
 def _encode(request: httpx2.Request) -> bytes:

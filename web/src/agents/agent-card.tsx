@@ -5,10 +5,11 @@ import { api } from "../api/api";
 import { isGuide, refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { go, hrefOf } from "../state/route";
-import { toast } from "../state/toasts";
 import { AgentFace } from "../ui/agent-face";
-import { Menu, type MenuItem } from "../ui/menu";
+import { Menu } from "../ui/menu";
+import { type MenuItem } from "../ui/menu-list";
 import { toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 

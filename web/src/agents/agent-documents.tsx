@@ -3,7 +3,7 @@ import { Upload } from "lucide-react";
 import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
+import { useLoaded } from "../api/use-loaded";
 import { confirmed } from "../state/confirmation";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

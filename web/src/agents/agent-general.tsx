@@ -1,6 +1,6 @@
 import { type AgentBody, type AgentColor, type AgentIcon, type AgentPatch, type AgentView } from "@threadkeep/client";
 
-import { useForm } from "../hooks/use-form";
+import { useForm } from "../state/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";

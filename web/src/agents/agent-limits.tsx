@@ -1,6 +1,6 @@
 import { type AgentPatch, type AgentSettingsView } from "@threadkeep/client";
 
-import { useForm } from "../hooks/use-form";
+import { useForm } from "../state/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";

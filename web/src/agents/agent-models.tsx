@@ -4,8 +4,8 @@ import { useRef, useState } from "react";
 import { flushSync } from "react-dom";
 
 import { api } from "../api/api";
+import { useLoaded } from "../api/use-loaded";
 import { CheckedModels, TypedNames } from "../gateways/model-choice";
-import { useLoaded } from "../hooks/use-loaded";
 import { Field } from "../ui/field";
 import { IconButton } from "../ui/icon-button";
 import { Picker } from "../ui/picker";

@@ -11,17 +11,17 @@ import {
 import { useCallback, useState } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
-import { MissingPage } from "../pages/missing-page";
+import { useLoaded } from "../api/use-loaded";
+import { MissingPage } from "../chat/missing-page";
+import { TopBar } from "../chat/top-bar";
 import { refreshAgents } from "../state/agents";
 import { confirmed } from "../state/confirmation";
 import { refreshModelsOf } from "../state/models";
 import { go, hrefOf, rename, type AgentTab } from "../state/route";
-import { toast } from "../state/toasts";
 import { forgetUnsaved, useLeaveQuestion, useUnsavedTabs } from "../state/unsaved";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { Tabs } from "../ui/tabs";
-import { TopBar } from "../ui/top-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords, type AgentWords } from "../words/agents";
 import { usePermissionWords } from "../words/permissions";
@@ -32,7 +32,7 @@ import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
 import { AgentPermissions } from "./agent-permissions";
 import { AgentPrompt } from "./agent-prompt";
-import { AgentServers } from "./agent-servers";
+import { AgentServers, type Change } from "./agent-servers";
 
 interface Props {
   /** `new` to create an agent. */
@@ -42,9 +42,6 @@ interface Props {
   me: MeView;
   onMenu: () => void;
 }
-
-/** Changes an agent; throws the error. */
-export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
 const toAgents = (agentWords: AgentWords) => ({ href: hrefOf({ name: "agents" }), label: agentWords.backToAgents });
 

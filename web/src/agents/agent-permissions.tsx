@@ -3,15 +3,15 @@ import { ChevronRight } from "lucide-react";
 import { useCallback, useEffect, useRef, type ReactNode } from "react";
 
 import { api } from "../api/api";
-import { useForm } from "../hooks/use-form";
-import { useLoaded } from "../hooks/use-loaded";
+import { useLoaded } from "../api/use-loaded";
+import { useForm } from "../state/use-form";
 import { describeProblem } from "../ui/problem-bar";
 import { SwitchRow } from "../ui/switch-row";
 import { useWords } from "../words";
 import { usePermissionWords } from "../words/permissions";
 import { AccessChoice } from "./access-choice";
-import { ALL, choiceFor, OF_CLIENTS, otherRules, patchOf, withAccess, type Rules } from "./permissions";
 import { PermissionRow } from "./permission-row";
+import { ALL, choiceFor, OF_CLIENTS, otherRules, patchOf, withAccess, type Rules } from "./permissions";
 import { SaveRow } from "./save-row";
 import { ServerPermissions } from "./server-permissions";
 import { ToolPermission } from "./tool-permission";

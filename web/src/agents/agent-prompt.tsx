@@ -3,11 +3,11 @@ import { ChevronRight } from "lucide-react";
 import { useCallback, useEffect, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
-import { toast } from "../state/toasts";
+import { useLoaded } from "../api/use-loaded";
 import { useUnsaved } from "../state/unsaved";
 import { LongText } from "../ui/long-text";
 import { toastProblem, describeProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { SaveRow } from "./save-row";

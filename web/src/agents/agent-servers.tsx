@@ -1,4 +1,4 @@
-import { requestProblemOf, type AgentDetailView, type McpServerSettingsView, type Problem } from "@threadkeep/client";
+import { requestProblemOf, type AgentDetailView, type AgentPatch, type McpServerSettingsView, type Problem } from "@threadkeep/client";
 import { useState } from "react";
 
 import { confirmed } from "../state/confirmation";
@@ -7,9 +7,11 @@ import { ProblemBar } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { usePermissionWords } from "../words/permissions";
-import { type Change } from "./agent-page";
 import { ServerCard } from "./server-card";
 import { ServerForm } from "./server-form";
+
+/** Changes an agent; throws the error. */
+export type Change = (patch: AgentPatch) => Promise<AgentDetailView>;
 
 interface Props {
   agent: AgentDetailView;

@@ -3,12 +3,12 @@ import { useStore } from "@threadkeep/react";
 import { Plus } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 
+import { TopBar } from "../chat/top-bar";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { agents, refreshAgents } from "../state/agents";
 import { go } from "../state/route";
 import { Field } from "../ui/field";
 import { describeProblem } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { AgentCard } from "./agent-card";

@@ -3,9 +3,8 @@
 import { ApiClient, Store } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
-import { keyHere } from "../state/installation";
-import { isReached } from "../state/reachability";
-import { copies } from "../state/device-copies";
+import { keyHere } from "./installation";
+import { isReached } from "./reachability";
 
 /** Whether this is the page of a share, `s/TOKEN` below the page itself. */
 export const isOfShare = document.documentElement.dataset["page"] === "share";
@@ -19,7 +18,12 @@ export const ME = "/api/me";
 const TOKEN = keyHere("token");
 
 /** The token of the user who signed in: in memory and for this tab; open tabs share it. */
-export const token = new Store<string | null>(sessionStorage.getItem(TOKEN));
+export const token = new Store<string | null>(null);
+
+/** Takes the token that this tab had before it was reloaded. */
+export function restoreToken(): void {
+  token.set(sessionStorage.getItem(TOKEN));
+}
 
 export function setToken(value: string | null): void {
   if (value === null) sessionStorage.removeItem(TOKEN);
@@ -63,7 +67,7 @@ export function whenUnauthorized(listener: () => void): void {
 /** The user as this device knows them: until the server says who it is, nothing is asked or sent in their name. */
 export const isUnconfirmed = new Store(false);
 
-export const platform = { ...browserPlatform(), copies };
+export const platform = browserPlatform();
 
 export const api = new ApiClient({
   baseUrl: () => (isOfShare ? new URL("../", document.baseURI).href : document.baseURI),

@@ -1,6 +1,6 @@
 /** The other tabs of this page: they share a sign-in while they are open, and nothing of it is written to disk. */
 
-import { keyHere } from "../state/installation";
+import { keyHere } from "./installation";
 
 export type TabMessage =
   /** A tab that was just opened asks who is signed in. */
@@ -12,7 +12,11 @@ export type TabMessage =
 const name = () => keyHere(`session.${new URL(".", document.baseURI).pathname}`);
 
 export class SiblingTabs {
-  #channel = new BroadcastChannel(name());
+  #opened: BroadcastChannel | undefined;
+
+  get #channel(): BroadcastChannel {
+    return (this.#opened ??= new BroadcastChannel(name()));
+  }
 
   post(message: TabMessage): void {
     this.#channel.postMessage(message);

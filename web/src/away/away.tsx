@@ -11,7 +11,7 @@ import { useAwayWords } from "../words/away";
 import { useRequestWords } from "../words/requests";
 import { watchAbsence, type Happening } from "./absence";
 import { NotificationOffer } from "./notification-offer";
-import { choice, closeNotifications, isBlocked, isSupported, notify, whenOpened } from "./notifications";
+import { choice, closeNotifications, followChoice, isBlocked, isSupported, notify, whenOpened } from "./notifications";
 
 /** Tells the user what happens while the tab is hidden, and offers notifications when one would have helped. */
 export function Away() {
@@ -27,6 +27,7 @@ export function Away() {
     const told = { href: hrefOf({ name: "conversation", id: conversationId }), requestId: request?.requestId };
     notify({ title, body, tag: conversationId, told });
   };
+  useEffect(followChoice, []);
   const latest = useRef(tell);
   useEffect(() => {
     latest.current = tell;

@@ -2,7 +2,7 @@ import "../styles/away.css";
 
 import { BellRing } from "lucide-react";
 
-import { toast } from "../state/toasts";
+import { toast } from "../ui/toasts";
 import { useAwayWords } from "../words/away";
 import { choose, turnOn } from "./notifications";
 

@@ -3,7 +3,7 @@
 import { Store } from "@threadkeep/client";
 
 import { shellWorker } from "../offline/shell";
-import { store } from "../state/storage";
+import { followKey, store } from "../offline/storage";
 
 const CHOICE = "threadkeep.notifications";
 
@@ -18,7 +18,8 @@ function keptChoice(): Choice {
 /** The user's choice in this browser. */
 export const choice = new Store<Choice>(keptChoice());
 
-window.addEventListener("storage", ({ key }) => key === CHOICE && choice.set(keptChoice()));
+/** Follows what the user chooses in other tabs, until the returned function is called. */
+export const followChoice = () => followKey(CHOICE, () => choice.set(keptChoice()));
 
 export function choose(next: "on" | "off"): void {
   store(CHOICE, next);

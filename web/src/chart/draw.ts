@@ -8,20 +8,11 @@ import { CanvasRenderer } from "echarts/renderers";
 import { type ChartPlan } from "./option";
 import { COLOURS } from "./palette";
 
-register([
-  BarChart,
-  CanvasRenderer,
-  GridComponent,
-  LegendComponent,
-  LineChart,
-  PieChart,
-  ScatterChart,
-  TitleComponent,
-  TooltipComponent,
-]);
+const USED = [BarChart, CanvasRenderer, GridComponent, LegendComponent, LineChart, PieChart, ScatterChart, TitleComponent, TooltipComponent];
 
 /** Draws into an element and follows its size; returns a function that removes the chart. */
 export function draw(place: HTMLElement, plan: ChartPlan, theme: "light" | "dark"): () => void {
+  register(USED);
   const chart: EChartsType = init(place);
   const style = getComputedStyle(document.documentElement);
   const ink = style.getPropertyValue("--ink-soft");

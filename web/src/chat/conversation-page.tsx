@@ -3,20 +3,20 @@ import { useSelected, useStore, useThread } from "@threadkeep/react";
 import { useEffect, useMemo, useRef, useState } from "react";
 
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
-import { LazyMissingPage } from "../pages/lazy-missing-page";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
-import { conversations, openThread, outbox } from "../state/front-end";
 import { newDraftKey, readDraft } from "../state/drafts";
+import { conversations, openThread, outbox } from "../state/front-end";
 import { chosenModel, modelsFor, moveChoice } from "../state/models";
 import { go, type Route } from "../state/route";
 import { ProblemBar } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { Composer } from "./composer/composer";
 import { ModelPicker } from "./composer/model-picker";
 import { AgentPicker } from "./home/agent-picker";
 import { Welcome } from "./home/welcome";
+import { LazyMissingPage } from "./lazy-missing-page";
 import { ThreadView } from "./thread-view";
+import { TopBar } from "./top-bar";
 import { UnsentMessage } from "./unsent-message";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;

@@ -3,9 +3,9 @@ import { ArrowUp, Clock, CornerDownRight, Pause, Pencil, Trash2 } from "lucide-r
 import { useState } from "react";
 
 import { useEscape } from "../hooks/use-escape";
-import { toast } from "../state/toasts";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords, type Words } from "../words";
 import { MessageFiles } from "./files/message-files";
 import { UnsentStatus } from "./unsent-status";

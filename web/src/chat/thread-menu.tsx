@@ -3,15 +3,15 @@ import { useSelected } from "@threadkeep/react";
 import { Ellipsis, FoldVertical, Info, Share2, ShieldCheck } from "lucide-react";
 
 import { api } from "../api/api";
-import { useConversationActions } from "../hooks/use-conversation-actions";
 import { allowedToolsOf } from "../state/allowed-tools";
 import { openTurn } from "../state/route";
 import { canShare, toShare } from "../state/sharing";
-import { toast } from "../state/toasts";
 import { IconButton } from "../ui/icon-button";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
+import { useConversationActions } from "./use-conversation-actions";
 
 interface Props {
   thread: Thread;

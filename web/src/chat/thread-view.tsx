@@ -16,28 +16,28 @@ import { useEffect, useState } from "react";
 
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
-import { LazyMissingPage } from "../pages/lazy-missing-page";
-import { LazyShareDialog } from "../share/lazy-share-dialog";
 import { agents, isGuide } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
-import { conversations, outbox } from "../state/front-end";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
+import { conversations, outbox } from "../state/front-end";
 import { chosenModel, modelState, modelsFor } from "../state/models";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
-import { toast } from "../state/toasts";
 import { AgentFace } from "../ui/agent-face";
 import { ProblemBar, toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
-import { TopBar } from "../ui/top-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";
 import { ModelPicker } from "./composer/model-picker";
 import { LazyCrashStage } from "./guide/lazy-crash-stage";
 import { Ideas } from "./ideas";
+import { LazyMissingPage } from "./lazy-missing-page";
 import { MessageList } from "./message-list";
 import { LazyAllowedTools } from "./requests/lazy-request";
+import { LazyShareDialog } from "./share/lazy-share-dialog";
 import { ThreadMenu } from "./thread-menu";
+import { TopBar } from "./top-bar";
 import { LazyTurnDrawer } from "./turn/lazy-turn-drawer";
 
 interface Props {

@@ -3,8 +3,8 @@ import { ChevronRight } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 
 import { api } from "../api/api";
-import { fieldOf } from "../hooks/use-form";
 import { useUnsaved } from "../state/unsaved";
+import { fieldOf } from "../state/use-form";
 import { Field } from "../ui/field";
 import { Picker } from "../ui/picker";
 import { describeProblem } from "../ui/problem-bar";

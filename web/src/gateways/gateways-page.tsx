@@ -2,13 +2,13 @@ import { requestProblemOf, type GatewayView, type GatewaysView, type MeView, typ
 import { useEffect, useState } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
+import { useLoaded } from "../api/use-loaded";
+import { TopBar } from "../chat/top-bar";
 import { confirmed } from "../state/confirmation";
 import { refreshModels } from "../state/models";
 import { go } from "../state/route";
-import { toast } from "../state/toasts";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useGatewayWords } from "../words/gateways";
 import { isDemonstration } from "./gateway";

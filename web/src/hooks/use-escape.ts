@@ -30,6 +30,8 @@ function useLayer(among: Layer[], isIn: boolean, onEscape: () => void): void {
   });
   useLayoutEffect(() => {
     if (!isIn) return;
+    // Before anything on the page hears of the key: nothing closes itself on the way, to be missed by who comes next.
+    window.addEventListener("keydown", takeEscape, { capture: true }); // the same one for all
     const layer = { take: () => latest.current(), dialog: openDialog() };
     among.push(layer);
     return () => void among.splice(among.indexOf(layer), 1);
@@ -48,17 +50,12 @@ function takerOf({ target }: Event): Layer | undefined {
   return open ?? (dialog || isElsewhere ? undefined : behind.at(-1));
 }
 
-// Before anything on the page hears of the key: nothing closes itself on the way, to be missed by who comes next.
-window.addEventListener(
-  "keydown",
-  (event) => {
-    // Escape drops what is being composed when writing Chinese.
-    if (event.key !== "Escape" || event.isComposing) return;
-    const taker = takerOf(event);
-    if (!taker) return;
-    event.preventDefault();
-    event.stopPropagation();
-    taker.take();
-  },
-  { capture: true },
-);
+function takeEscape(event: KeyboardEvent): void {
+  // Escape drops what is being composed when writing Chinese.
+  if (event.key !== "Escape" || event.isComposing) return;
+  const taker = takerOf(event);
+  if (!taker) return;
+  event.preventDefault();
+  event.stopPropagation();
+  taker.take();
+}

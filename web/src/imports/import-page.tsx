@@ -5,13 +5,13 @@ import { useStore } from "@threadkeep/react";
 import { Upload as UploadIcon } from "lucide-react";
 import { useEffect, useRef, useState, type DragEvent } from "react";
 
+import { TopBar } from "../chat/top-bar";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
+import { useAgentItems } from "../state/use-agent-items";
 import { AgentFace } from "../ui/agent-face";
 import { Field } from "../ui/field";
 import { Picker } from "../ui/picker";
 import { describeProblem } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
-import { useAgentItems } from "../ui/use-agent-items";
 import { useWords, type Words } from "../words";
 import { bytes, dateTime } from "../words/format";
 import { useImportWords, type ImportWords } from "../words/imports";

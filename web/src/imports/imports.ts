@@ -4,11 +4,11 @@ import { ApiError, requestProblemOf, Store, type ImportView, type PageView_Impor
 import { reportingFetch } from "@threadkeep/client/browser";
 
 import { api } from "../api/api";
-import { language } from "../state/preferences";
 import { go, route } from "../state/route";
 import { session } from "../state/session";
-import { toast } from "../state/toasts";
+import { toast } from "../ui/toasts";
 import { importWords as inLanguages } from "../words/imports";
+import { language } from "../words/language";
 import { summaryOf } from "./summary";
 
 const LOOK_EVERY_MS = 1000;
@@ -41,16 +41,17 @@ export const imports = new Store<Imports>(NONE);
 let uploading = new AbortController();
 let followed: AbortController | null = null;
 
-// What one user imports is nothing for the next one.
-session.subscribe(() => {
+/** What one user imports is nothing for the next one. */
+function forgetWithSession(): void {
   if (session.get().state === "in") return;
   uploading.abort();
   followed?.abort();
   followed = null;
   imports.set(NONE);
-});
+}
 
 export async function loadImports(): Promise<void> {
+  session.subscribe(forgetWithSession);
   try {
     const { items } = await api.get<PageView_ImportView>("/api/imports");
     change({ runs: items });

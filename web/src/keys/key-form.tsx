@@ -3,8 +3,8 @@ import { useStore } from "@threadkeep/react";
 import { useState } from "react";
 
 import { api } from "../api/api";
-import { useForm } from "../hooks/use-form";
 import { agents } from "../state/agents";
+import { useForm } from "../state/use-form";
 import { Field } from "../ui/field";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";

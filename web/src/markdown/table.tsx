@@ -1,6 +1,6 @@
 import { useRef, type ReactNode } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
+import { useChunk } from "../ui/use-chunk";
 
 const loadTools = () => import("../previews/table-tools");
 

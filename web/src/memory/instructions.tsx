@@ -1,13 +1,13 @@
 import { type InstructionsView } from "@threadkeep/client";
 import { type FormEvent } from "react";
 
-import { api } from "../api/api";
 import { SaveRow } from "../agents/save-row";
-import { useForm } from "../hooks/use-form";
-import { useLoaded } from "../hooks/use-loaded";
-import { toast } from "../state/toasts";
+import { api } from "../api/api";
+import { useLoaded } from "../api/use-loaded";
+import { useForm } from "../state/use-form";
 import { Field } from "../ui/field";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useMemoryWords } from "../words/memory";
 

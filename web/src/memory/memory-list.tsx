@@ -2,12 +2,12 @@ import { type AgentView, type MemoryView, type PageView_MemoryView } from "@thre
 import { useCallback, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../api/api";
+import { useLoaded } from "../api/use-loaded";
 import { useEscape } from "../hooks/use-escape";
-import { useLoaded } from "../hooks/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { confirmed } from "../state/confirmation";
-import { toast } from "../state/toasts";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 import { useMemoryWords } from "../words/memory";

@@ -3,12 +3,12 @@ import "../styles/memory.css";
 import { useStore } from "@threadkeep/react";
 import { useState } from "react";
 
+import { TopBar } from "../chat/top-bar";
 import { agents, chosenAgent } from "../state/agents";
+import { useAgentItems } from "../state/use-agent-items";
 import { AgentFace } from "../ui/agent-face";
 import { Field } from "../ui/field";
 import { Picker } from "../ui/picker";
-import { TopBar } from "../ui/top-bar";
-import { useAgentItems } from "../ui/use-agent-items";
 import { useMemoryWords } from "../words/memory";
 import { Instructions } from "./instructions";
 import { MemoryList } from "./memory-list";

@@ -3,8 +3,8 @@
 import { Store } from "@threadkeep/client";
 
 import { isLocal } from "../api/api";
-import { COPIES, DELETING } from "../state/device-copies";
 import { isForOfflineUse } from "./shell";
+import { COPIES, DELETING, followKey } from "./storage";
 
 /** `off`: keep nothing. `on ID`: keep what this user opens, until they sign out. */
 const OFF = "off";
@@ -16,7 +16,8 @@ const isInstalled = () => matchMedia("(display-mode: standalone)").matches;
 /** What the user chose in this browser; null if nothing. */
 export const choice = new Store<string | null>(localStorage.getItem(COPIES));
 
-window.addEventListener("storage", ({ key }) => key === COPIES && choice.set(localStorage.getItem(COPIES)));
+/** Follows what the user chooses in other tabs, until the returned function is called. */
+export const followChoice = () => followKey(COPIES, () => choice.set(localStorage.getItem(COPIES)));
 
 /** Without a choice: where nobody signs in, and where the page was installed, which people do on devices of their own. */
 export function isWanted(userId: string): boolean {

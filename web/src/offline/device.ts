@@ -2,11 +2,11 @@
 
 import { type MeView } from "@threadkeep/client";
 
-import { COPIES, DELETING } from "../state/device-copies";
-import { installation } from "../state/installation";
-import { CopyTable } from "./copy-table";
-import { excess, LARGEST, type Copy, type Table } from "./copy-limits";
+import { installation } from "../api/installation";
 import { forgetChoice, isWanted, noteInstalled } from "./choice";
+import { excess, LARGEST, type Copy, type Table } from "./copy-limits";
+import { CopyTable } from "./copy-table";
+import { COPIES, DELETING } from "./storage";
 
 /** The row that says whose copies these are; without it, nothing is kept. */
 const OWNER = "";

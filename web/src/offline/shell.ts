@@ -1,6 +1,6 @@
 /** The page itself, so that it opens without its server. `worker/` keeps its files. */
 
-import { idle } from "../state/idle";
+import { idle } from "./idle";
 
 /** The operator decides; a page that Vite serves has no worker. */
 export const isForOfflineUse = () => document.documentElement.dataset["offline"] === "True";

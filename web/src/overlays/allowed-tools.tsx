@@ -6,7 +6,7 @@ import { X } from "lucide-react";
 import { useCallback, useEffect, useRef } from "react";
 
 import { api } from "../api/api";
-import { useLoaded } from "../hooks/use-loaded";
+import { useLoaded } from "../api/use-loaded";
 import { allowedToolsOf } from "../state/allowed-tools";
 import { minute } from "../state/minute";
 import { hrefOf } from "../state/route";

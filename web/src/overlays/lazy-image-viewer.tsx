@@ -2,8 +2,8 @@ import { type KeptFile } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
 import { viewed } from "../state/viewed-image";
+import { useChunk } from "../ui/use-chunk";
 
 const loadViewer = () => import("./image-viewer");
 const close = () => viewed.set(null);

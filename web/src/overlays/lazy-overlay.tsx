@@ -1,8 +1,8 @@
 import { useStore } from "@threadkeep/react";
 
-import { useChunk } from "../hooks/use-chunk";
 import { confirmation } from "../state/confirmation";
 import { closeOverlay, overlay } from "../state/overlay";
+import { useChunk } from "../ui/use-chunk";
 
 const loadOverlays = () => import("./overlay-chunk");
 

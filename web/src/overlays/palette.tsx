@@ -6,24 +6,25 @@ import { CornerDownLeft, Search, X } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
 import { token } from "../api/api";
-import { useSearch } from "../hooks/use-search";
-import { useSignOut } from "../hooks/use-sign-out";
 import { agents, inOrder, isGuide, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
 import { minute } from "../state/minute";
 import { closeOverlay, COMMAND, overlay } from "../state/overlay";
 import { agentChoices, agentSettingChoices, conversationChoices, isWide, matching, type Choice, type ChoiceGroup } from "../state/palette";
-import { language, setLanguage, setTheme, theme } from "../state/preferences";
+import { setLanguage, setTheme, theme } from "../state/preferences";
 import { go, route } from "../state/route";
 import { filtered, grouped, hasFilters, NO_FILTERS, type SearchFilters } from "../state/search";
 import { session } from "../state/session";
 import { canShare, toShare } from "../state/sharing";
+import { useSignOut } from "../state/use-sign-out";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime } from "../words/format";
+import { language } from "../words/language";
 import { KEYWORDS, useSearchWords } from "../words/search";
 import { FoundMessage, MarkedTitle } from "./marked-text";
 import { SearchFiltersRow } from "./search-filters";
+import { useSearch } from "./use-search";
 
 /** One letter is in every conversation. */
 const LEAST_LETTERS = 2;

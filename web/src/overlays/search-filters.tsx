@@ -3,9 +3,10 @@ import { Bot, CalendarDays, ChevronDown, X } from "lucide-react";
 
 import { agents } from "../state/agents";
 import { hasFilters, NO_FILTERS, type Period, type SearchFilters } from "../state/search";
+import { useAgentItems } from "../state/use-agent-items";
 import { AgentFace } from "../ui/agent-face";
-import { Menu, type MenuGroup } from "../ui/menu";
-import { useAgentItems } from "../ui/use-agent-items";
+import { Menu } from "../ui/menu";
+import { type MenuGroup } from "../ui/menu-list";
 import { useSearchWords } from "../words/search";
 
 const PERIODS: readonly Period[] = ["any", "today", "week", "month", "days"];

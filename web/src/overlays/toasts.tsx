@@ -2,7 +2,7 @@ import { useStore } from "@threadkeep/react";
 import { useLayoutEffect, useState } from "react";
 import { createPortal } from "react-dom";
 
-import { dismissToast, toasts, type Toast } from "../state/toasts";
+import { dismissToast, toasts, type Toast } from "../ui/toasts";
 
 export function Toasts() {
   const all = useStore(toasts);

@@ -1,7 +1,8 @@
 import { useStore } from "@threadkeep/react";
 
-import { language, setLanguage, setTheme, theme, type Language } from "../state/preferences";
+import { setLanguage, setTheme, theme } from "../state/preferences";
 import { useWords } from "../words";
+import { language, type Language } from "../words/language";
 
 /** Language, and light or dark. */
 export function Appearance() {

@@ -1,17 +1,17 @@
 import { type ConversationView } from "@threadkeep/client";
 import { ArchiveRestore, Trash2 } from "lucide-react";
 
-import { useBulk } from "../hooks/use-bulk";
-import { useConversationsByStatus } from "../hooks/use-conversations-by-status";
 import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";
-import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
+import { useBulk } from "../ui/use-bulk";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
 import { dateTime } from "../words/format";
 import { ImportLink } from "./import-link";
 import { SelectableList } from "./selectable-list";
+import { useConversationsByStatus } from "./use-conversations-by-status";
 
 /** Archived conversations: still readable, found by search, and back with one click. */
 export function ArchivePage({ onMenu }: { onMenu: () => void }) {

@@ -3,12 +3,12 @@ import { useStore } from "@threadkeep/react";
 import { useEffect } from "react";
 
 import { api } from "../api/api";
+import { TopBar } from "../chat/top-bar";
 import { agentName, agents } from "../state/agents";
 import { briefings, refreshBriefings } from "../state/briefings";
 import { conversations } from "../state/front-end";
 import { go } from "../state/route";
 import { toastProblem } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 

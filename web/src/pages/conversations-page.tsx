@@ -1,13 +1,13 @@
 import { type ConversationView } from "@threadkeep/client";
 
-import { useActiveBulk } from "../hooks/use-active-bulk";
-import { useConversationsByStatus } from "../hooks/use-conversations-by-status";
+import { useActiveBulk } from "../sidebar/use-active-bulk";
 import { hrefOf } from "../state/route";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
 import { dateTime } from "../words/format";
 import { ImportLink } from "./import-link";
 import { SelectableList } from "./selectable-list";
+import { useConversationsByStatus } from "./use-conversations-by-status";
 
 /** All conversations, to put several in order at once. */
 export function ConversationsPage({ onMenu }: { onMenu: () => void }) {

@@ -2,17 +2,17 @@ import { ApiError, type ConversationView } from "@threadkeep/client";
 import { ArchiveRestore } from "lucide-react";
 
 import { api } from "../api/api";
-import { useBulk } from "../hooks/use-bulk";
-import { useConversationsByStatus } from "../hooks/use-conversations-by-status";
 import { confirmed } from "../state/confirmation";
 import { conversations } from "../state/front-end";
 import { go } from "../state/route";
-import { toast } from "../state/toasts";
 import { toastProblem } from "../ui/problem-bar";
+import { toast } from "../ui/toasts";
+import { useBulk } from "../ui/use-bulk";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
 import { daysBetween, relativeTime, untilDay } from "../words/format";
 import { SelectableList } from "./selectable-list";
+import { useConversationsByStatus } from "./use-conversations-by-status";
 
 /** Deleted conversations, until the server purges them. */
 export function DeletedPage({ onMenu }: { onMenu: () => void }) {

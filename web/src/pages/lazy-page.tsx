@@ -1,9 +1,9 @@
 import { type MeView } from "@threadkeep/client";
 import { useState } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
 import { type Route } from "../state/route";
 import { Broken } from "../ui/error-boundary";
+import { useChunk } from "../ui/use-chunk";
 import { useWords } from "../words";
 
 const loadPages = () => import("./page-chunk");

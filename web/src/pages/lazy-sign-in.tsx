@@ -1,7 +1,7 @@
 import { useState } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
 import { Broken } from "../ui/error-boundary";
+import { useChunk } from "../ui/use-chunk";
 import { useWords } from "../words";
 
 const loadSignIn = () => import("./sign-in");

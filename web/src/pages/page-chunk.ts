@@ -12,6 +12,6 @@ export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { ConversationsPage } from "./conversations-page";
 export { DeletedPage } from "./deleted-page";
-export { MissingPage } from "./missing-page";
+export { MissingPage } from "../chat/missing-page";
 export { SettingsPage } from "./settings-page";
 export { UsagePage } from "./usage-page";

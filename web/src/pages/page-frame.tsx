@@ -3,9 +3,7 @@ import { useStore } from "@threadkeep/react";
 import { useCallback, useEffect, useState } from "react";
 
 import { ConversationPage } from "../chat/conversation-page";
-import { useChunk } from "../hooks/use-chunk";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
-import { useRefusalToast } from "../hooks/use-refusal-toast";
 import { LazyOverlay } from "../overlays/lazy-overlay";
 import { Toasts } from "../overlays/toasts";
 import { Sidebar } from "../sidebar/sidebar";
@@ -15,14 +13,16 @@ import { overlay } from "../state/overlay";
 import { hideSidebar, sidebarHidden } from "../state/preferences";
 import { go, route } from "../state/route";
 import { Tooltip } from "../ui/tooltip";
+import { useChunk } from "../ui/use-chunk";
 import { useWords } from "../words";
 import { LazyPage } from "./lazy-page";
+import { useRefusalToast } from "./use-refusal-toast";
 
 /** Whether the sidebar covers the page instead of being beside it. */
 const narrow = matchMedia("(max-width: 760px)");
 
 const loadAway = () => import("../away/away");
-const loadOffline = () => import("../offline/offline-bar");
+const loadOffline = () => import("./offline-bar");
 /** Where its code can't be loaded, the page works without it. */
 const doWithout = () => true;
 

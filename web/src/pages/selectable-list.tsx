@@ -2,16 +2,16 @@ import { type ConversationView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useRef, type ReactNode } from "react";
 
-import { type ConversationsByStatus } from "../hooks/use-conversations-by-status";
+import { TopBar } from "../chat/top-bar";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { useSelection } from "../hooks/use-selection";
 import { agentName, agents } from "../state/agents";
 import { BulkBar, type BulkAction } from "../ui/bulk-bar";
 import { describeProblem } from "../ui/problem-bar";
 import { ScrollSentinel } from "../ui/scroll-sentinel";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
+import { type ConversationsByStatus } from "./use-conversations-by-status";
 
 interface Props {
   title: string;

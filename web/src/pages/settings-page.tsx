@@ -2,23 +2,24 @@ import { type HealthView, type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
 import { api, token } from "../api/api";
+import { useLoaded } from "../api/use-loaded";
 import { NotificationSetting } from "../away/notification-setting";
-import { KeepSetting } from "../offline/keep-setting";
-import { useLoaded } from "../hooks/use-loaded";
-import { useSignOut } from "../hooks/use-sign-out";
+import { TopBar } from "../chat/top-bar";
 import { overlay } from "../state/overlay";
-import { language, setLanguage, setTheme, themeChoice, type Language, type ThemeChoice } from "../state/preferences";
+import { setLanguage, setTheme, themeChoice, type ThemeChoice } from "../state/preferences";
 import { hrefOf } from "../state/route";
+import { useSignOut } from "../state/use-sign-out";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
-import { TopBar } from "../ui/top-bar";
 import { useWords } from "../words";
 import { useAwayWords } from "../words/away";
+import { useGatewayWords } from "../words/gateways";
 import { useImportWords } from "../words/imports";
 import { useKeyWords } from "../words/keys";
-import { useGatewayWords } from "../words/gateways";
+import { language, type Language } from "../words/language";
 import { useMemoryWords } from "../words/memory";
 import { useOfflineWords } from "../words/offline";
+import { KeepSetting } from "./keep-setting";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 

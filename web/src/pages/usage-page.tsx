@@ -5,17 +5,17 @@ import { useCallback, useMemo } from "react";
 
 import { api } from "../api/api";
 import { download } from "../api/download";
+import { useLoaded } from "../api/use-loaded";
 import { Chart } from "../chart/chart";
-import { useLoaded } from "../hooks/use-loaded";
+import { TopBar } from "../chat/top-bar";
 import { agents, listedAgentName } from "../state/agents";
 import { hrefOf } from "../state/route";
 import { cachedShare, daysOf, hasCost, sumOf, sumsBy, type Sum } from "../state/usage";
 import { Fact } from "../ui/fact";
 import { describeProblem } from "../ui/problem-bar";
-import { TopBar } from "../ui/top-bar";
 import { useWords, type Words } from "../words";
-import { useUsageWords, type UsageWords } from "../words/usage";
 import { dateTime, money, shortDay } from "../words/format";
+import { useUsageWords, type UsageWords } from "../words/usage";
 
 const GROUPS = "day,agent,model,key";
 

@@ -4,8 +4,8 @@ import { Download, Maximize2 } from "lucide-react";
 import { useEffect, useState, type ReactNode, type RefObject } from "react";
 
 import { save } from "../api/download";
-import { LargerView } from "../overlays/larger-view";
 import { IconButton } from "../ui/icon-button";
+import { LargerView } from "../ui/larger-view";
 import { usePreviewWords } from "../words/previews";
 import { csvOf } from "./csv";
 

@@ -1,6 +1,6 @@
 import type { Message } from "@threadkeep/client";
 
-import { useChunk } from "../hooks/use-chunk";
+import { useChunk } from "../ui/use-chunk";
 
 const loadReplay = () => import("./shared-replay");
 

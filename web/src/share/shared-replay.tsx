@@ -8,8 +8,8 @@ import { useCallback, useLayoutEffect, useMemo, useRef, type RefObject } from "r
 
 import { api } from "../api/api";
 import { shareToken } from "../api/file-paths";
+import { useLoaded } from "../api/use-loaded";
 import { ReplayPlayer } from "../chat/turn/replay-player";
-import { useLoaded } from "../hooks/use-loaded";
 import { timelineOf } from "../turn/timeline";
 import { IconButton } from "../ui/icon-button";
 import { describeProblem } from "../ui/problem-bar";

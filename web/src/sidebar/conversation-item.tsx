@@ -2,7 +2,7 @@ import { type ConversationView } from "@threadkeep/client";
 import { Ellipsis, ListChecks } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
-import { useConversationActions } from "../hooks/use-conversation-actions";
+import { useConversationActions } from "../chat/use-conversation-actions";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { conversations } from "../state/front-end";
 import { hrefOf } from "../state/route";

@@ -4,7 +4,6 @@ import { Search } from "lucide-react";
 import { useCallback, useEffect, useMemo, useRef, useState, type CSSProperties, type KeyboardEvent } from "react";
 import { flushSync } from "react-dom";
 
-import { useChunk } from "../hooks/use-chunk";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { useSelection } from "../hooks/use-selection";
 import { agents, otherAgentName } from "../state/agents";
@@ -12,6 +11,7 @@ import { approvals, conversations } from "../state/front-end";
 import { minute } from "../state/minute";
 import { COMMAND, overlay } from "../state/overlay";
 import { ScrollSentinel } from "../ui/scroll-sentinel";
+import { useChunk } from "../ui/use-chunk";
 import { useWords } from "../words";
 import { dayGroup } from "../words/format";
 import { ConversationItem } from "./conversation-item";

@@ -3,13 +3,15 @@ import { useStore } from "@threadkeep/react";
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, ListChecks, LogOut, Settings, Trash2 } from "lucide-react";
 
 import { token } from "../api/api";
-import { useSignOut } from "../hooks/use-sign-out";
-import { overlay } from "../state/overlay";
-import { language, setLanguage, setTheme, themeChoice } from "../state/preferences";
-import { go } from "../state/route";
 import { isLocal } from "../api/api";
-import { Menu, type MenuGroup } from "../ui/menu";
+import { overlay } from "../state/overlay";
+import { setLanguage, setTheme, themeChoice } from "../state/preferences";
+import { go } from "../state/route";
+import { useSignOut } from "../state/use-sign-out";
+import { Menu } from "../ui/menu";
+import { type MenuGroup } from "../ui/menu-list";
 import { useWords } from "../words";
+import { language } from "../words/language";
 
 /** The signed-in user's menu: settings, usage, archived and deleted conversations. */
 export function ProfileMenu({ me }: { me: MeView }) {

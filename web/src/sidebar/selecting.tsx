@@ -5,7 +5,6 @@ import "../styles/selecting.css";
 import { type ConversationView } from "@threadkeep/client";
 import { useLayoutEffect, useRef } from "react";
 
-import { useActiveBulk } from "../hooks/use-active-bulk";
 import { useEscape } from "../hooks/use-escape";
 import { type Selection } from "../hooks/use-selection";
 import { conversations } from "../state/front-end";
@@ -13,6 +12,7 @@ import { go, route } from "../state/route";
 import { BulkBar } from "../ui/bulk-bar";
 import { useWords } from "../words";
 import { useBulkWords } from "../words/bulk";
+import { useActiveBulk } from "./use-active-bulk";
 
 interface BarProps {
   items: readonly ConversationView[];

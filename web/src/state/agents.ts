@@ -3,7 +3,7 @@
 import { Store, type AgentView, type PageView_AgentView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { copies } from "./device-copies";
+import { copies } from "../offline/device-copies";
 import { type Session } from "./session";
 
 export const agents = new Store<readonly AgentView[]>([]);

@@ -2,7 +2,7 @@
 
 import { Store, type KeptFile, type OutgoingFile, type Problem } from "@threadkeep/client";
 
-import { keyHere } from "./installation";
+import { keyHere } from "../api/installation";
 
 export interface Attachment {
   /** Identifies it on this page. */
@@ -33,11 +33,13 @@ export function attachmentsOf(draftKey: string): Store<readonly Attachment[]> {
   return store;
 }
 
-// Another tab may return a message with its files.
-window.addEventListener("storage", ({ key }) => {
-  const draftKey = key?.startsWith(PREFIX) ? key.slice(PREFIX.length) : "";
-  byDraft.get(draftKey)?.update((all) => [...readKept(draftKey).map(attachmentOf).map(marked), ...all.filter((it) => it.status.state !== "ready")]);
-});
+/** Another tab may return a message with its files. */
+export function followReturnedFiles(): void {
+  window.addEventListener("storage", ({ key }) => {
+    const draftKey = key?.startsWith(PREFIX) ? key.slice(PREFIX.length) : "";
+    byDraft.get(draftKey)?.update((all) => [...readKept(draftKey).map(attachmentOf).map(marked), ...all.filter((it) => it.status.state !== "ready")]);
+  });
+}
 
 /** The files that the server has. */
 function readyFiles(attachments: readonly Attachment[]): KeptFile[] {

@@ -2,7 +2,7 @@
 
 import { useSyncExternalStore } from "react";
 
-import { keyHere } from "./installation";
+import { keyHere } from "../api/installation";
 
 const PREFIX = keyHere("draft.");
 /** Storing takes longer than a keystroke, so it waits until the user pauses or leaves. */
@@ -78,12 +78,15 @@ function writeDrafts(): void {
   }
 }
 
-window.addEventListener("pagehide", writeDrafts);
-// Another tab may return a message to a draft that both have open.
-window.addEventListener("storage", ({ key }) => {
-  if (key?.startsWith(PREFIX)) for (const listener of [...listeners]) listener();
-});
-document.addEventListener("visibilitychange", writeDrafts);
+/** Writes drafts before the page is left, and shows what other tabs write. */
+export function followDrafts(): void {
+  window.addEventListener("pagehide", writeDrafts);
+  // Another tab may return a message to a draft that both have open.
+  window.addEventListener("storage", ({ key }) => {
+    if (key?.startsWith(PREFIX)) for (const listener of [...listeners]) listener();
+  });
+  document.addEventListener("visibilitychange", writeDrafts);
+}
 
 /** All drafts with a text, also of other tabs. */
 export function draftKeys(): string[] {

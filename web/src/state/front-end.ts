@@ -13,22 +13,26 @@ import {
 } from "@threadkeep/client";
 
 import { api, ME, platform } from "../api/api";
+import { checkInstallation, installation } from "../api/installation";
+import { copies } from "../offline/device-copies";
 import { agents, chosenAgent, loadUnknownAgents, refreshAgents } from "./agents";
 import { keepFiles, markExpired } from "./attachments";
 import { briefings, refreshBriefings } from "./briefings";
-import { checkInstallation, installation } from "./installation";
 import { draftKeyOf, joinReturned, newDraftKey, returnDraft } from "./drafts";
 
-export const frontEnd = new FrontEnd({ api, platform, upload, defaultAgentId, installation: installationThere });
+export const frontEnd = new FrontEnd({ api, platform: { ...platform, copies }, upload, defaultAgentId, installation: installationThere });
 export const { approvals, conversations, outbox } = frontEnd;
 
-conversations.state.subscribe(() => loadUnknownAgents(conversations.state.get().items.map((it) => it.agentId)));
-outbox.on((event) => {
-  if (event.type !== "refused" && event.type !== "withdrawn") return;
-  const error = event.type === "refused" ? event.error : undefined;
-  if (event.isElsewhere) joinDraft(event.entry, error);
-  else returnToDraft(event.entry, error);
-});
+/** Reads agents that a conversation names, and returns to its draft what the server refuses. */
+export function followFrontEnd(): void {
+  conversations.state.subscribe(() => loadUnknownAgents(conversations.state.get().items.map((it) => it.agentId)));
+  outbox.on((event) => {
+    if (event.type !== "refused" && event.type !== "withdrawn") return;
+    const error = event.type === "refused" ? event.error : undefined;
+    if (event.isElsewhere) joinDraft(event.entry, error);
+    else returnToDraft(event.entry, error);
+  });
+}
 
 /** A conversation as this page opens it. */
 export function openThread(id: string): Thread {

@@ -5,4 +5,6 @@ const MINUTE_MS = 60_000;
 /** The time, updated once a minute, for relative times. */
 export const minute = new Store(Date.now());
 
-setInterval(() => minute.set(Date.now()), MINUTE_MS);
+export function followTime(): void {
+  setInterval(() => minute.set(Date.now()), MINUTE_MS);
+}

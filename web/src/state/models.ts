@@ -3,8 +3,8 @@
 import { Store, type ModelView, type ModelsView } from "@threadkeep/client";
 
 import { api } from "../api/api";
-import { copies } from "./device-copies";
-import { store } from "./storage";
+import { copies } from "../offline/device-copies";
+import { store } from "../offline/storage";
 
 /** Which model replies where an agent names none: the small embedded one, until an admin connects another. */
 export type ModelState = "none" | "demonstration" | "connected";

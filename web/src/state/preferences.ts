@@ -2,9 +2,9 @@
 
 import { Store } from "@threadkeep/client";
 
-import { store } from "./storage";
+import { store } from "../offline/storage";
+import { language, type Language } from "../words/language";
 
-export type Language = "en" | "zh";
 export type Theme = "light" | "dark";
 /** `system`: as the operating system is, also when that changes. */
 export type ThemeChoice = Theme | "system";
@@ -34,7 +34,6 @@ function shownTheme(): Theme {
   return choice === "system" ? (prefersDark.matches ? "dark" : "light") : choice;
 }
 
-export const language = new Store<Language>(keptLanguage());
 export const themeChoice = new Store<ThemeChoice>(keptChoice());
 /** The theme that is shown. */
 export const theme = new Store<Theme>(shownTheme());
@@ -68,6 +67,7 @@ export function applyPreferences(): void {
     // The browser's own bar, also where the theme is not the system's.
     for (const it of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) it.content = PAPER[theme.get()];
   };
+  language.set(keptLanguage());
   language.subscribe(apply);
   theme.subscribe(apply);
   prefersDark.addEventListener("change", () => theme.set(shownTheme()));

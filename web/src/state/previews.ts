@@ -18,7 +18,10 @@ const MOST_IDLE = 40;
 /** In order of last use. */
 const previews = new Map<string, Preview>();
 
-token.subscribe(() => forgetIdle(0));
+/** The next user sees none of this one's. */
+export function forgetPreviewsWithToken(): void {
+  token.subscribe(() => forgetIdle(0));
+}
 
 /** Shows a just uploaded image from its local file. */
 export function seedPreview(fileId: string, url: string): void {

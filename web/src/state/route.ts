@@ -68,7 +68,12 @@ export function askBeforeLeaving(question: LeaveQuestion): () => void {
 
 let changes = 0;
 
-window.addEventListener("hashchange", () => {
+/** Shows what the address says, as it changes. */
+export function followAddress(): void {
+  window.addEventListener("hashchange", show);
+}
+
+function show(): void {
   const change = ++changes;
   confirmation.get()?.answer(false); // it was about the place that is left
   const next = parseRoute(location.hash);
@@ -82,7 +87,7 @@ window.addEventListener("hashchange", () => {
       // The address is already the new one: restore the old one if the user stays.
       else history.pushState(null, "", here);
     });
-});
+}
 
 /** Whether going from one to the other keeps what was typed. */
 function isSamePage(next: Route, here: Route): boolean {

@@ -3,17 +3,17 @@
 import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
 
 import { api, dropGivenToken, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../api/api";
+import { checkInstallation, keyHere } from "../api/installation";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
+import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "../offline/device-copies";
+import { store } from "../offline/storage";
+import { toasts } from "../ui/toasts";
 import { forgetAttachments, forgetUnkept } from "./attachments";
 import { confirmation } from "./confirmation";
-import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "./device-copies";
 import { forgetDrafts, forgetUnwritten } from "./drafts";
-import { checkInstallation, keyHere } from "./installation";
-import { closeOverlay } from "./overlay";
 import { doubtModelState, forgetModels } from "./models";
+import { closeOverlay } from "./overlay";
 import { go } from "./route";
-import { store } from "./storage";
-import { toasts } from "./toasts";
 
 export type Session =
   | { state: "asking" }
@@ -36,15 +36,18 @@ const DRAFTS_OF = keyHere("drafts-of");
 const SIBLINGS_RESPOND_MS = 400;
 
 const siblings = new SiblingTabs();
-siblings.listen(hear);
 
-whenUnauthorized(() => {
-  if (session.get().state !== "in") return;
-  const held = token.get();
-  setToken(null);
-  clearCopies();
-  session.set({ state: "out", refused: held !== null });
-});
+/** Hears of sign-ins in other tabs, and of the server when it no longer accepts ours. */
+export function followSession(): void {
+  siblings.listen(hear);
+  whenUnauthorized(() => {
+    if (session.get().state !== "in") return;
+    const held = token.get();
+    setToken(null);
+    clearCopies();
+    session.set({ state: "out", refused: held !== null });
+  });
+}
 
 /** Asks who we are; without a sign-in everyone is `local`. */
 export async function loadSession(): Promise<void> {

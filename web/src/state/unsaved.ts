@@ -14,14 +14,15 @@ const forms = new Store<ReadonlyMap<string, string>>(new Map());
 /** The browser's own question, which is all it allows when its tab is closed. */
 const warn = (event: BeforeUnloadEvent) => event.preventDefault();
 
-forms.subscribe(() => {
+function setForms(all: ReadonlyMap<string, string>): void {
+  forms.set(all);
   // Only while it is needed: such a listener keeps browsers from restoring the page quickly.
-  if (forms.get().size) window.addEventListener("beforeunload", warn);
+  if (all.size) window.addEventListener("beforeunload", warn);
   else window.removeEventListener("beforeunload", warn);
-});
+}
 
 function remove(form: string): void {
-  forms.update((all) => (all.has(form) ? new Map([...all].filter(([id]) => id !== form)) : all));
+  if (forms.get().has(form)) setForms(new Map([...forms.get()].filter(([id]) => id !== form)));
 }
 
 /** Says that a form on this tab has unsaved changes, for as long as it is shown. */
@@ -29,7 +30,7 @@ export function useUnsaved(tab: string, isChanged: boolean): void {
   const form = useId();
   useEffect(() => {
     if (!isChanged) return;
-    forms.update((all) => new Map(all).set(form, tab));
+    setForms(new Map(forms.get()).set(form, tab));
     return () => remove(form);
   }, [form, tab, isChanged]);
 }
@@ -41,7 +42,7 @@ export function useUnsavedTabs(): ReadonlySet<string> {
 
 /** For when the input was saved or discarded, and the page navigates by itself. */
 export function forgetUnsaved(): void {
-  forms.set(new Map());
+  setForms(new Map());
 }
 
 /** While this is used, leaving a page with unsaved changes needs confirmation. */

@@ -1,7 +1,7 @@
 import { type AgentColor, type AgentView } from "@threadkeep/client";
 import { type CSSProperties } from "react";
 
-import { useChunk } from "../hooks/use-chunk";
+import { useChunk } from "./use-chunk";
 
 const HUES: Record<Exclude<AgentColor, "auto">, number> = {
   red: 4,

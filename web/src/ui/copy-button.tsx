@@ -1,8 +1,8 @@
 import { Check, Copy, type LucideIcon } from "lucide-react";
 import { useState, type RefObject } from "react";
 
-import { toast } from "../state/toasts";
 import { useWords } from "../words";
+import { toast } from "./toasts";
 
 interface Props {
   text: string;

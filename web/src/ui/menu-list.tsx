@@ -1,9 +1,27 @@
-import { Check } from "lucide-react";
-import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type RefObject } from "react";
+import { Check, type LucideIcon } from "lucide-react";
+import { useEffect, useLayoutEffect, useRef, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 
 import { useEscape } from "../hooks/use-escape";
-import { type MenuGroup, type MenuItem } from "./menu";
 import { placePopover } from "./place-popover";
+
+export interface MenuItem {
+  label: string;
+  /** A second line, in small letters. */
+  detail?: string;
+  icon?: LucideIcon;
+  /** A picture in place of an icon. */
+  face?: ReactNode;
+  run: () => void;
+  /** For one of several choices: whether it is the chosen one. */
+  checked?: boolean;
+  isDangerous?: boolean;
+}
+
+/** Items between two lines; some groups have a name. */
+export interface MenuGroup {
+  label?: string;
+  items: readonly MenuItem[];
+}
 
 interface Props {
   label: string;

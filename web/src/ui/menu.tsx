@@ -1,26 +1,6 @@
-import { type LucideIcon } from "lucide-react";
 import { Fragment, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from "react";
 
-import { MenuList } from "./menu-list";
-
-export interface MenuItem {
-  label: string;
-  /** A second line, in small letters. */
-  detail?: string;
-  icon?: LucideIcon;
-  /** A picture in place of an icon. */
-  face?: ReactNode;
-  run: () => void;
-  /** For one of several choices: whether it is the chosen one. */
-  checked?: boolean;
-  isDangerous?: boolean;
-}
-
-/** Items between two lines; some groups have a name. */
-export interface MenuGroup {
-  label?: string;
-  items: readonly MenuItem[];
-}
+import { MenuList, type MenuGroup } from "./menu-list";
 
 interface Props {
   label: string;

@@ -1,7 +1,8 @@
 import { ChevronsUpDown } from "lucide-react";
 import { type ReactNode, type RefObject } from "react";
 
-import { Menu, type MenuGroup } from "./menu";
+import { Menu } from "./menu";
+import { type MenuGroup } from "./menu-list";
 
 interface Props {
   /** What is chosen here. */

@@ -1,11 +1,10 @@
 import { PATH_CHANGED, requestProblemOf, type Problem } from "@threadkeep/client";
 import { X } from "lucide-react";
 
-import { hrefOf } from "../state/route";
-import { toast } from "../state/toasts";
 import { useWords, type Words } from "../words";
 import { dateTime } from "../words/format";
 import { IconButton } from "./icon-button";
+import { toast } from "./toasts";
 
 const OVER_BUDGET = "BUDGET_EXCEEDED";
 
@@ -50,7 +49,7 @@ export function ProblemText({ problem }: { problem: Problem }) {
   if (problem.code !== OVER_BUDGET) return text;
   return (
     <>
-      {text} <a href={hrefOf({ name: "usage" })}>{words.usage}</a>
+      {text} <a href="#/usage">{words.usage}</a>
     </>
   );
 }

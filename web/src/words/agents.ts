@@ -3,7 +3,7 @@
 import { type AgentColor, type AgentIcon } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { language, type Language } from "../state/preferences";
+import { language, type Language } from "./language";
 import { grouped } from "./format";
 
 const en = {

@@ -3,7 +3,7 @@
 import { type SkipReason } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { language, type Language } from "../state/preferences";
+import { language, type Language } from "./language";
 
 const en = {
   title: "Import conversations",

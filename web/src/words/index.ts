@@ -1,8 +1,8 @@
 import { Store } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { language } from "../state/preferences";
 import { en, type Words } from "./en";
+import { language } from "./language";
 
 /** The words that the page shows now. English comes with the page; another language is loaded when chosen. */
 const shown = new Store<Words>(en);
@@ -14,7 +14,10 @@ export async function loadWords(): Promise<void> {
   if (language.get() === wanted) shown.set(words);
 }
 
-language.subscribe(() => void loadWords().catch(() => {}));
+/** Shows them whenever the user chooses another language. */
+export function followLanguage(): void {
+  language.subscribe(() => void loadWords().catch(() => {}));
+}
 
 /** What the page says, in the chosen language. */
 export function useWords(): Words {

@@ -2,7 +2,7 @@
 
 import { useStore } from "@threadkeep/react";
 
-import { language, type Language } from "../state/preferences";
+import { language, type Language } from "./language";
 
 const en = {
   hint: "Sends the same request to another model. Tool calls take the results they had; no tool runs, and the conversation stays as it is. It costs what the model charges.",

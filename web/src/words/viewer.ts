@@ -2,7 +2,7 @@
 
 import { useStore } from "@threadkeep/react";
 
-import { language, type Language } from "../state/preferences";
+import { language, type Language } from "./language";
 
 const en = {
   image: (name: string) => `Image: ${name}`,

@@ -6,11 +6,11 @@ import { Composer } from "../../src/chat/composer/composer";
 import { RatingForm } from "../../src/chat/reply/rating-form";
 import { EditArguments } from "../../src/chat/requests/edit-arguments";
 import { LazyApprovalsBell, loadRequests } from "../../src/chat/requests/lazy-request";
-import { loadChunk } from "../../src/hooks/use-chunk";
 import { SelectionBar } from "../../src/sidebar/selecting";
 import { approvals } from "../../src/state/front-end";
 import { Menu } from "../../src/ui/menu";
 import { RenameForm } from "../../src/ui/rename-form";
+import { loadChunk } from "../../src/ui/use-chunk";
 import { click, draw, press } from "../draw";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));

@@ -6,8 +6,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { RECORDINGS, begun, recording } from "../../packages/client/tests/recordings";
 import { loadRequests } from "../../src/chat/requests/lazy-request";
 import { ThreadMessage } from "../../src/chat/thread-message";
-import { loadChunk } from "../../src/hooks/use-chunk";
 import { timelineOf } from "../../src/turn/timeline";
+import { loadChunk } from "../../src/ui/use-chunk";
 import { draw } from "../draw";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { recording } from "../../packages/client/tests/recordings";
 import { QueuedMessages } from "../../src/chat/queued-messages";
 import { openThread } from "../../src/state/front-end";
-import { toasts } from "../../src/state/toasts";
+import { toasts } from "../../src/ui/toasts";
 import { respond, click, draw, press, type } from "../draw";
 import { delivered, outgoing } from "../outgoing";
 

@@ -14,7 +14,7 @@ it.each([
 ])("shows a diagram in text that is still coming only once it is complete: %j", async (text, isComplete) => {
   const { place } = draw(<Markdown text={text} live />);
   await act(async () => {
-    await import("../../src/previews/previewed-code");
+    await import("../../src/markdown/previewed-code");
     await new Promise((resolve) => setTimeout(resolve));
   });
   expect(place.querySelector(".previewed") !== null).toBe(isComplete);

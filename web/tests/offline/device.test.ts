@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { choose } from "../../src/offline/choice";
 import { conversationIn, excess, LARGEST, MOST, MOST_CONVERSATIONS, type Copy, type Rows, type Table } from "../../src/offline/copy-limits";
 import { Device } from "../../src/offline/device";
-import { COPIES, DELETING } from "../../src/state/device-copies";
+import { COPIES, DELETING } from "../../src/offline/storage";
 
 /** The tables of all tabs: what one transaction does is undone if it fails. */
 class MemoryTable implements Table {

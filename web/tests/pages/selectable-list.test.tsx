@@ -1,8 +1,8 @@
 import { act } from "react";
 import { beforeEach, expect, it, vi } from "vitest";
 
-import { useConversationsByStatus } from "../../src/hooks/use-conversations-by-status";
 import { ArchivePage } from "../../src/pages/archive-page";
+import { useConversationsByStatus } from "../../src/pages/use-conversations-by-status";
 import { respond, click, draw } from "../draw";
 
 let ids: string[];

@@ -8,7 +8,7 @@ import { confirmation, confirmed } from "../../src/state/confirmation";
 import { keepDraft, readDraft, returnDraft } from "../../src/state/drafts";
 import { modelState } from "../../src/state/models";
 import { loadSession, signOut, session, signIn } from "../../src/state/session";
-import { toast, toasts } from "../../src/state/toasts";
+import { toast, toasts } from "../../src/ui/toasts";
 import { respond } from "../draw";
 
 let sibling: SiblingTabs;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { Markdown } from "../../src/markdown/markdown";
-import { PreviewedCode } from "../../src/previews/previewed-code";
+import { PreviewedCode } from "../../src/markdown/previewed-code";
 import { richText } from "../../src/ui/rich-text";
 import { draw } from "../draw";
 

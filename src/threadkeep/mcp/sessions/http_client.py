@@ -24,6 +24,7 @@ from threadkeep.mcp.sessions.incoming import (
 )
 from threadkeep.networks import Network
 from threadkeep.ports.tools import MOST_RESULT_BYTES
+from threadkeep.tls import tls_context
 
 # No read timeout: each call sets its own limit.
 TIMEOUT = httpx2.Timeout(10, read=None)
@@ -61,7 +62,7 @@ def http_client(
         headers={**headers, "Accept-Encoding": "identity"},
         timeout=timeout,
         transport=_Bounded(
-            httpx2.AsyncHTTPTransport()
+            httpx2.AsyncHTTPTransport(verify=tls_context())
             if allow_private and not denied
             else _CheckedTransport(allow_private, denied),
             small,
@@ -75,7 +76,7 @@ class _CheckedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, allow_private: bool, denied: Sequence[Network]) -> None:
         self._allow_private = allow_private
         self._denied = denied
-        self._inner = httpx2.AsyncHTTPTransport()
+        self._inner = httpx2.AsyncHTTPTransport(verify=tls_context())
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request to the first reachable address of its host."""

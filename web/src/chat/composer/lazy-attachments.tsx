@@ -1,5 +1,5 @@
-import { useChunk } from "../../hooks/use-chunk";
 import { type Attachment } from "../../state/attachments";
+import { useChunk } from "../../ui/use-chunk";
 
 const loadTray = () => import("./attachment-tray");
 

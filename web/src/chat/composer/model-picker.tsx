@@ -3,7 +3,8 @@ import { useStore } from "@threadkeep/react";
 import { ChevronDown } from "lucide-react";
 
 import { chooseModel, choices, modelsFor, refreshModelsOf } from "../../state/models";
-import { Menu, type MenuGroup } from "../../ui/menu";
+import { Menu } from "../../ui/menu";
+import { type MenuGroup } from "../../ui/menu-list";
 import { useWords, type Words } from "../../words";
 
 /** Which model answers in a conversation, where its agent offers several. */

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-import { toast } from "../../state/toasts";
+import { toast } from "../../ui/toasts";
 import { useWords } from "../../words";
 
 let uploads: Promise<typeof import("../../state/uploads")> | null = null;

@@ -3,14 +3,14 @@ import { useState } from "react";
 
 import { download } from "../../api/download";
 import { filePath } from "../../api/file-paths";
-import { useChunk } from "../../hooks/use-chunk";
 import { kindOfFile } from "../../previews/kinds";
 import { toastProblem } from "../../ui/problem-bar";
+import { useChunk } from "../../ui/use-chunk";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 import { FileIcon } from "./file-icon";
 
-const loadPreview = () => import("../../previews/file-preview");
+const loadPreview = () => import("./file-preview");
 
 /** A file of a message: what can be shown opens, anything else is saved. */
 export function FileChip({ file }: { file: KeptFile }) {

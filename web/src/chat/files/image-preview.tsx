@@ -1,9 +1,9 @@
 import { type KeptFile } from "@threadkeep/client";
 import { useRef } from "react";
 
+import { useNearlyVisible } from "../../hooks/use-nearly-visible";
 import { usePreview } from "../../state/previews";
 import { FileIcon } from "./file-icon";
-import { useNearlyVisible } from "./use-nearly-visible";
 
 /** An image's preview, fetched shortly before it is visible; its space is reserved before. */
 export function ImagePreview({ file: { fileId, fileName, width, height } }: { file: KeptFile }) {

@@ -1,5 +1,5 @@
-import { useChunk } from "../../hooks/use-chunk";
 import { type Segment } from "../../turn/segments";
+import { useChunk } from "../../ui/use-chunk";
 
 export const loadFiles = () => import("./tool-files");
 

@@ -3,13 +3,13 @@ import { useCallback, useState } from "react";
 
 import { download, fileInfo } from "../../api/download";
 import { artifactPath } from "../../api/file-paths";
-import { useLoaded } from "../../hooks/use-loaded";
-import { FilePreview } from "../../previews/file-preview";
+import { useLoaded } from "../../api/use-loaded";
 import { kindOfFile } from "../../previews/kinds";
 import { toastProblem } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 import { bytes } from "../../words/format";
 import { usePreviewWords } from "../../words/previews";
+import { FilePreview } from "./file-preview";
 
 /** Files that tools returned in a turn. */
 export function ToolFiles({ ids }: { ids: readonly string[] }) {

@@ -1,6 +1,6 @@
 import { type Thread } from "@threadkeep/client";
 
-import { useChunk } from "../../hooks/use-chunk";
+import { useChunk } from "../../ui/use-chunk";
 
 const loadStage = () => import("./crash-stage");
 /** The turn goes on without it. */

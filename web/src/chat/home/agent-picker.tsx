@@ -2,9 +2,9 @@ import { type AgentView } from "@threadkeep/client";
 import { ChevronDown, Plus } from "lucide-react";
 
 import { go } from "../../state/route";
+import { useAgentItems } from "../../state/use-agent-items";
 import { AgentFace } from "../../ui/agent-face";
 import { Menu } from "../../ui/menu";
-import { useAgentItems } from "../../ui/use-agent-items";
 import { useWords } from "../../words";
 
 /** Chooses the agent that gets the first message. */

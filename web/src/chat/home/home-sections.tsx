@@ -4,10 +4,10 @@ import { type AgentView, type ApprovalView, type ConversationView } from "@threa
 import { useStore } from "@threadkeep/react";
 import { BellRing, Plus } from "lucide-react";
 
+import { isReached as reached } from "../../api/reachability";
 import { agentName, agents, inOrder, isGuide, listedAgentName } from "../../state/agents";
 import { approvals, conversations } from "../../state/front-end";
 import { minute } from "../../state/minute";
-import { isReached as reached } from "../../state/reachability";
 import { hrefOf } from "../../state/route";
 import { AgentFace } from "../../ui/agent-face";
 import { focusRequest } from "../../ui/focus-request";

@@ -2,11 +2,11 @@ import { type AgentView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { type ReactNode } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
 import { isGuide } from "../../state/agents";
 import { modelState } from "../../state/models";
 import { go } from "../../state/route";
 import { session } from "../../state/session";
+import { useChunk } from "../../ui/use-chunk";
 import { useWords } from "../../words";
 import { Ideas } from "../ideas";
 

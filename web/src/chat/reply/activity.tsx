@@ -1,9 +1,9 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
 import { faultsOf, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
 import { type Step } from "../../turn/segments";
+import { useChunk } from "../../ui/use-chunk";
 import { WithCode } from "../../ui/with-code";
 import { useWords } from "../../words";
 

@@ -5,7 +5,8 @@ import { Columns2, Ellipsis, GitFork, Info, Share2, type LucideIcon } from "luci
 import { modelsFor } from "../../state/models";
 import { canShare, toShare } from "../../state/sharing";
 import { IconButton } from "../../ui/icon-button";
-import { Menu, type MenuItem } from "../../ui/menu";
+import { Menu } from "../../ui/menu";
+import { type MenuItem } from "../../ui/menu-list";
 import { useWords } from "../../words";
 import { useFeedbackWords } from "../../words/feedback";
 import { RatingButtons } from "./rating-buttons";

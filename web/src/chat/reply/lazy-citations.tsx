@@ -1,7 +1,7 @@
 import { type Part } from "@threadkeep/client";
 import { useEffect, useState, type RefObject } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
+import { useChunk } from "../../ui/use-chunk";
 
 interface Props {
   /** The agent whose documents were searched. */

@@ -4,8 +4,8 @@ import { type FeedbackBody, type FeedbackView } from "@threadkeep/client";
 import { useId, useRef, useState, type FormEvent } from "react";
 
 import { useEscape } from "../../hooks/use-escape";
-import { toast } from "../../state/toasts";
 import { toastProblem } from "../../ui/problem-bar";
+import { toast } from "../../ui/toasts";
 import { useWords } from "../../words";
 import { useFeedbackWords } from "../../words/feedback";
 

@@ -2,10 +2,10 @@ import { citationsOf, contentOf, hitsOf, isBlank, waitingCalls, waitsForUser, ty
 import { History } from "lucide-react";
 import { Fragment, useMemo, useRef, useState, type ReactNode } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
 import { isLive, liveActivity, shownSegments } from "../../turn/activity";
 import { segmentKey, type Segment } from "../../turn/segments";
 import { CopyButton } from "../../ui/copy-button";
+import { useChunk } from "../../ui/use-chunk";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
 import type { Decide } from "../requests/use-decision";

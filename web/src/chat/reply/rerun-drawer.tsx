@@ -6,14 +6,14 @@ import { Play, Square, X } from "lucide-react";
 import { useCallback, useId, useLayoutEffect, useRef, useState, type FormEvent } from "react";
 
 import { api } from "../../api/api";
-import { useLoaded } from "../../hooks/use-loaded";
+import { useLoaded } from "../../api/use-loaded";
 import { Markdown } from "../../markdown/markdown";
 import { IconButton } from "../../ui/icon-button";
 import { Picker } from "../../ui/picker";
 import { describeProblem, ProblemText } from "../../ui/problem-bar";
 import { useWords } from "../../words";
-import { duration } from "../../words/format";
 import { useFeedbackWords } from "../../words/feedback";
+import { duration } from "../../words/format";
 import { useRerunWords } from "../../words/rerun";
 import { modelGroups } from "../composer/model-picker";
 import { useRerun, type RerunState } from "./use-rerun";

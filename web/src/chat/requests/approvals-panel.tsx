@@ -12,8 +12,7 @@ import { focusRequest } from "../../ui/focus-request";
 import { placePopover } from "../../ui/place-popover";
 import { useWords } from "../../words";
 import { MessageTime } from "../message-time";
-import { type RequestProps } from "./lazy-request";
-import { Request } from "./request";
+import { Request, type RequestProps } from "./request";
 
 interface Props {
   label: string;

@@ -2,12 +2,11 @@ import { type AgentView } from "@threadkeep/client";
 import { useSelected } from "@threadkeep/react";
 import { useState } from "react";
 
-import { useChunk } from "../../hooks/use-chunk";
 import { allowedToolsOf } from "../../state/allowed-tools";
 import { approvals } from "../../state/front-end";
-import { type Segment } from "../../turn/segments";
+import { useChunk } from "../../ui/use-chunk";
 import { useWords } from "../../words";
-import type { Decide } from "./use-decision";
+import type { RequestProps } from "./request";
 
 export const loadRequests = () => import("./request-chunk");
 
@@ -23,14 +22,6 @@ export function LazyAllowedTools(props: { conversationId: string; agent: AgentVi
   const isShown = useSelected(allowedToolsOf, (id) => id === props.conversationId);
   const requests = useChunk(loadRequests, isShown);
   return isShown && requests ? <requests.AllowedTools {...props} /> : null;
-}
-
-export interface RequestProps {
-  agentId: string | undefined;
-  segment: Extract<Segment, { kind: "approval" | "client_request" | "question" }>;
-  /** Whether its turn runs or waits: only then can the user decide. */
-  running: boolean;
-  onDecide: Decide;
 }
 
 /** A request for approval or a question; the code that shows it is loaded with the first one. */

@@ -1,7 +1,16 @@
+import { type Segment } from "../../turn/segments";
 import { CallApproval } from "./call-approval";
 import { ClientRequest } from "./client-request";
-import { type RequestProps } from "./lazy-request";
 import { QuestionCard } from "./question-card";
+import { type Decide } from "./use-decision";
+
+export interface RequestProps {
+  agentId: string | undefined;
+  segment: Extract<Segment, { kind: "approval" | "client_request" | "question" }>;
+  /** Whether its turn runs or waits: only then can the user decide. */
+  running: boolean;
+  onDecide: Decide;
+}
 
 /** A request for approval, for another app, or a question. */
 export function Request({ agentId, segment, running, onDecide }: RequestProps) {

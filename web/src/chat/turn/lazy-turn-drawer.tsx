@@ -1,4 +1,4 @@
-import { useChunk } from "../../hooks/use-chunk";
+import { useChunk } from "../../ui/use-chunk";
 
 const loadDrawer = () => import("./turn-drawer");
 

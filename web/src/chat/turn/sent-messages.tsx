@@ -3,7 +3,7 @@ import { ChevronRight, Paperclip } from "lucide-react";
 import { useState } from "react";
 
 import { api } from "../../api/api";
-import { toast } from "../../state/toasts";
+import { toast } from "../../ui/toasts";
 import { useWords } from "../../words";
 import { useTurnWords } from "../../words/turn";
 

@@ -20,9 +20,9 @@ import { Sources } from "../../../src/chat/reply/sources";
 import { ToolStep } from "../../../src/chat/reply/tool-step";
 import { ThreadMessage, type MessageActions } from "../../../src/chat/thread-message";
 import { UserMessage } from "../../../src/chat/user-message";
-import { loadChunk } from "../../../src/hooks/use-chunk";
-import { language } from "../../../src/state/preferences";
+import { loadChunk } from "../../../src/ui/use-chunk";
 import { loadWords } from "../../../src/words";
+import { language } from "../../../src/words/language";
 import { respond, click, draw, press, type Drawn } from "../../draw";
 
 const ignored = () => {};

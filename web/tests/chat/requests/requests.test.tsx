@@ -15,8 +15,8 @@ import { beforeAll, describe, expect, it, vi } from "vitest";
 import { begun, recording } from "../../../packages/client/tests/recordings";
 import { loadRequests } from "../../../src/chat/requests/lazy-request";
 import { ThreadMessage } from "../../../src/chat/thread-message";
-import { loadChunk } from "../../../src/hooks/use-chunk";
 import { outbox } from "../../../src/state/front-end";
+import { loadChunk } from "../../../src/ui/use-chunk";
 import { click, draw, press, type, type Drawn } from "../../draw";
 
 beforeAll(async () => void (await loadChunk(loadRequests)));

@@ -1,8 +1,8 @@
 /** Sends what the user has written, once, however long it takes. */
 
 import { freshKey } from "../api-client.ts";
-import { type ClientTools } from "../client-tools.ts";
 import { pause, type Pause } from "../pause.ts";
+import { type ClientToolBody } from "../schema.ts";
 import { Delivery, type OutboxEvent } from "./delivery.ts";
 import { Entries } from "./entries.ts";
 import { isOf, isOfUnknownServer, laneOf, type Account, type NewEntry, type NewMessage, type OutboxEntry, type OutgoingMessage } from "./entry.ts";
@@ -17,7 +17,7 @@ export interface OutboxOptions {
   tabs?: OtherTabs;
   pause?: Pause;
   /** Offered with every message. */
-  tools?: ClientTools;
+  tools?: { readonly offered: { tools?: ClientToolBody[] } };
   freshId?: () => string;
   now?: () => number;
 }
