@@ -12,6 +12,7 @@ from threadkeep.domain.events import (
     EventBody,
     Failed,
     IterationStart,
+    Notice,
     Text,
     ToolCalled,
     ToolResultStored,
@@ -172,6 +173,7 @@ async def test_rerun_has_the_agents_limit_of_rounds():
     model = InMemoryGateway(search("n1", "a"), search("n2", "a"))
     events = await run(model, recorded("a", "A"), recorded("a", "B"), max_iterations=1)
     assert len(model.requests) == 1
+    assert any(isinstance(it, Notice) and it.code == "MAX_ITERATIONS" for it in events)  # as in a turn
     assert isinstance(events[-1], Failed)
 
 
