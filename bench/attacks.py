@@ -104,16 +104,23 @@ class Caller:
         return conversation
 
 
+def begin() -> None:
+    """Says that all is prepared, and the attack begins."""
+    print("begins", flush=True)
+
+
 def search(port: int) -> None:
     """Highlighting one huge word."""
     mallory = Caller(port, MALLORY)
     mallory.conversation([HUGE_WORD])
+    begin()
     while True:
         mallory.call("GET", "/api/search?q=zebra")
 
 
 def headers(port: int) -> None:
     """Headers of 10 and of 60 MB, without a sign-in."""
+    begin()
     for size in _again(10_000_000, 60_000_000):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + b"a" * size + b"\r\n\r\n")
@@ -122,6 +129,7 @@ def headers(port: int) -> None:
 
 def bodies(port: int) -> None:
     """10 MB of empty arrays, and of nesting."""
+    begin()
     for body in _again(EMPTY_ARRAYS, b"[" * 10_000_000):
         with suppress(OSError, http.client.HTTPException):
             Caller(port, MALLORY).call("POST", "/api/chat", body)
@@ -134,6 +142,7 @@ def documents(port: int) -> None:
     file = docx_bomb()
     part = b'--b\r\nContent-Disposition: form-data; name="files"; filename="%d.docx"\r\n\r\n%b\r\n'
     body = part % (1, file) + part % (2, file) + b"--b--\r\n"
+    begin()
     while True:
         mallory.call("POST", path, body, **{"Content-Type": "multipart/form-data; boundary=b"})
         _wait_until_read(mallory, path)
@@ -148,6 +157,7 @@ def slow(port: int) -> None:
     )
     sent_by = [beginnings[number % len(beginnings)] for number in range(CONNECTIONS)]
     connections = [_dial(port, beginning) for beginning in sent_by]
+    begin()
     while True:
         for number, beginning in enumerate(sent_by):
             if _is_closed(connections[number], beginning):
@@ -161,6 +171,7 @@ def tools(port: int) -> None:
     mallory = Caller(port, MALLORY)
     schema = {"type": "object", "": [0] * 15_500, "x": [{"$ref": "#//0"}] * 1_950}
     tool = {"type": "function", "name": "t", "parameters": schema}
+    begin()
     while True:
         mallory.call("POST", "/v1/responses", {"model": "Assistant", "input": "hi", "tools": [tool] * 3})
 
@@ -169,6 +180,7 @@ def endless_import(port: int) -> None:
     """A file of 12 kB whose calls and results don't fit each other."""
     mallory = Caller(port, MALLORY)
     uses = [{"type": "tool_use", "name": "a"}] * 60_000 + [{"type": "tool_result", "name": "b"}] * 60_000
+    begin()
     while True:
         mallory.take_in({"uuid": "m", "sender": "assistant", "content": uses})
         time.sleep(0.2)
@@ -177,6 +189,7 @@ def endless_import(port: int) -> None:
 def long_import(port: int) -> None:
     """A small file with a conversation of tens of thousands of messages."""
     mallory = Caller(port, MALLORY)
+    begin()
     while True:
         mallory.take_in(*_said(LONG))
         time.sleep(0.2)
@@ -186,6 +199,7 @@ def forks(port: int) -> None:
     """Forks and purges of a long conversation."""
     mallory = Caller(port, MALLORY)
     id_, last = mallory.long_conversation()
+    begin()
     while True:
         status, answer = mallory.call("POST", f"/api/conversations/{id_}/fork", {"messageId": last})
         if status == 201:
@@ -196,6 +210,7 @@ def histories(port: int) -> None:
     """A long conversation as other front ends load it, shared and exported."""
     mallory = Caller(port, MALLORY)
     id_, last = mallory.long_conversation()
+    begin()
     for method, path, body in _again(
         ("GET", f"/api/ai-sdk/chat/{id_}", None),
         ("GET", f"/api/conversations/{id_}/context?limit=200", None),
@@ -213,6 +228,7 @@ def previews(port: int) -> None:
     page = mallory.make("GET", f"/api/conversations/{id_}/messages?order=desc&limit=1")
     share = mallory.make("POST", f"/api/conversations/{id_}/shares", {"messageId": page["items"][0]["id"]})
     path = "/s/" + share["url"].rpartition("/")[2]
+    begin()
     while True:
         mallory.call("GET", path, **{"Authorization": ""})
 
@@ -224,6 +240,7 @@ def reports(port: int) -> None:
     replies = [{"uuid": f"r{it}", "sender": "assistant", "text": note} for it in range(3)]
     id_ = mallory.take_in(*_said(1), *replies)
     callers = [Caller(port, MALLORY) for _ in range(7)]
+    begin()
     while True:
         for caller in callers:
             caller.begin("GET", f"/api/conversations/{id_}/report?format=html")
@@ -238,6 +255,7 @@ def items(port: int) -> None:
     sent = [{"type": "message", "role": "user", "content": [part] * 29_000}]
     sent += [{"type": "message", "role": "user", "content": "b"}] * 19
     id_ = mallory.make("POST", "/v1/conversations", {"items": sent})["id"]
+    begin()
     while True:
         mallory.call("POST", f"/v1/conversations/{id_}/items", {"items": sent})
 
@@ -247,6 +265,7 @@ def pages(port: int) -> None:
     mallory = Caller(port, MALLORY)
     said = [{"uuid": f"p{it}", "sender": "human", "text": "a" * 1_000_000} for it in range(25)]
     id_ = mallory.take_in(*said)
+    begin()
     while True:
         mallory.call("GET", f"/api/conversations/{id_}/messages?limit=200")
 
@@ -255,6 +274,7 @@ def whole_bodies(port: int) -> None:
     """Requests as large as they may be, with a file as text in them."""
     mallory = Caller(port, MALLORY)
     body = json.dumps({"model": "Assistant", "messages": [{"role": "user", "content": "a" * 60_000_000}]})
+    begin()
     while True:
         with suppress(OSError, http.client.HTTPException):
             mallory.call("POST", "/v1/chat/completions", body.encode())

@@ -30,7 +30,7 @@ TURNS, CALLS = 30, 3
 AIM = Aim("≤", 3_000, "P50")
 
 
-def _exchange(conversation: Conversation, number: int) -> None:
+def _add_pair(conversation: Conversation, number: int) -> None:
     """A question, and an answer of three model calls with two tool calls in each of the first two."""
     conversation.ask(f"How did region {number} do last year, and why? " * 3)
     parts: list[Part] = []
@@ -61,7 +61,7 @@ def _long() -> tuple[Sources, ContextRules]:
     """200 messages with 400 tool calls, and room for all of them."""
     conversation = Conversation()
     for number in range(100):
-        _exchange(conversation, number)
+        _add_pair(conversation, number)
     conversation.ask("And now?")
     return _sources(conversation.messages[-200:]), ContextRules(zone=UTC, context_tokens=1_000_000)
 
@@ -91,7 +91,7 @@ def _prefix_share() -> float:
     rules = ContextRules(zone=UTC, context_tokens=200_000, context_messages=20, result_tokens=32_000)
     prior, first_turn = None, 0
     for number in range(TURNS):
-        _exchange(conversation, number)
+        _add_pair(conversation, number)
         reply = conversation.messages.pop()
         built = build_request(_sources(conversation.messages[-20:], prior), rules)
         bodies += [_body(built.request, reply, calls) for calls in range(CALLS)]

@@ -30,7 +30,7 @@ from threadkeep.testing import ScriptedModel
 HEADINGS = ("during", "asks", "quiet P50 ms", "quiet most ms", "P50 ms", "P99 ms", "most ms")
 MESSAGES = 40
 EVERY_S = 0.05
-WARM_S = 3
+WARM_S = 1
 
 Times = dict[str, list[float]]
 
@@ -59,8 +59,12 @@ def measure(port: int, conversation: str, seconds: float) -> Times:
 def attacking(name: str, port: int, count: int) -> Generator[None]:
     """So many attackers while the block runs; whoever is measured comes first on the processors."""
     command = [sys.executable, "-m", "bench.attacks", name, str(port)]
-    processes = [subprocess.Popen(command, preexec_fn=lambda: nice(5)) for _ in range(count)]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=lambda: nice(5)) for _ in range(count)
+    ]
     try:
+        for process in processes:
+            assert process.stdout and process.stdout.readline() == b"begins\n"
         time.sleep(WARM_S)
         yield
         if any(process.poll() is not None for process in processes):

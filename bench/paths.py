@@ -16,9 +16,9 @@ from starlette.types import ASGIApp
 from bench.measure import Effort, calls_a_block, race
 from bench.table import Times
 from threadkeep.domain.ids import new_uuid
+from threadkeep.handling.routing import Endpoint
 from threadkeep.http.paths import Paths
 from threadkeep.http.routes import ROUTES
-from threadkeep.requests.routing import Endpoint
 
 ASKED = {
     "first of the table": ("GET", "/api/me"),

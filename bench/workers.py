@@ -20,7 +20,7 @@ def measure(effort: Effort) -> Iterator[Row]:
         sides: list[Side] = []
         for count in WORKERS:
             url = stack.enter_context(empty_database("postgres"))
-            server = stack.enter_context(serve_with_speaker(url, "--workers", str(count)))
+            server = stack.enter_context(serve_with_speaker(url, "--processes", str(count)))
             sides.append(Side(server, make_conversations(server, TURNS)))
         for side in sides:
             side.run(100)  # warms up

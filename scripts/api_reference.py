@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.domain import errors
+from threadkeep.handling.errors import STATUSES
 from threadkeep.http.openapi import openapi
 from threadkeep.http.routes import ROUTES
-from threadkeep.requests.errors import STATUSES
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
 HEAD = """# API reference

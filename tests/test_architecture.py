@@ -31,16 +31,19 @@ LAYERS: dict[str, set[str]] = {
     "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
     "engine": {"context", "ports", "domain"},
-    "transfers": {"engine", "context", "ports", "domain"},
     "log": {"engine", "context", "wire", "ports", "domain"} | COMMON,
     "runtime": {"log", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "jobs": {"context", "ports", "domain"} | COMMON,
-    "services": {"jobs", "runtime", "log", "transfers", "engine", "context", "ports", "domain"} | COMMON,
-    "requests": {"services", "wire", "ports", "domain", "sse"} | COMMON,
-    "protocols": {"requests", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
+    "services": {"jobs", "runtime", "log", "engine", "context", "ports", "domain"} | COMMON,
+    # One room per direction: format, use case, and what confines it. Their rows are in `storage/imports`.
+    "exports": {"log", "context", "ports", "domain"},
+    "imports": {"exports", "services", "jobs", "runtime", "engine", "context", "confined", "ports", "domain"}
+    | COMMON,
+    "handling": {"imports", "services", "runtime", "wire", "ports", "domain", "sse"} | COMMON,
+    "protocols": {"handling", "services", "runtime", "log", "wire", "ports", "domain", "sse"} | COMMON,
     "http": {
         "protocols",
-        "requests",
+        "handling",
         "services",
         "runtime",
         "context",
@@ -52,17 +55,16 @@ LAYERS: dict[str, set[str]] = {
     }
     | COMMON,
     # Adapters.
-    "exchange": {"transfers", "engine", "workers", "ports", "domain"},
     "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"networks", "ports", "domain", "sse", "tls"},
-    "mcp": {"workers", "networks", "ports", "domain", "logs", "loops", "tasks", "tls", "version"},
+    "mcp": {"confined", "networks", "ports", "domain", "logs", "loops", "tasks", "tls", "version"},
     "tools": {"search", "ports", "domain"},
-    "retrieval": {"search", "workers", "ports", "domain"},
-    "files": {"workers", "ports", "domain"},
-    "schemas": {"workers", "ports", "domain", "fair_slots"},
+    "retrieval": {"search", "confined", "ports", "domain"},
+    "files": {"confined", "ports", "domain"},
+    "schemas": {"confined", "ports", "domain", "fair_slots"},
     # What several adapters share: how a text is searched, and how a process is started, limited and ended.
     "search": {"domain"},
-    "workers": {"ports", "domain"},
+    "confined": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
@@ -86,7 +88,7 @@ EVERYTHING = (LAYERS.keys() | BUILDERS) - {"testing"}
 # What comes with an extra, or takes long to load and is needed by few, and is loaded at first use.
 EXTRAS = {
     "threadkeep.mcp.sessions.launch",
-    "threadkeep.protocols.mcp.exchange",
+    "threadkeep.protocols.mcp.response",
     "threadkeep.cli.embedded",
     "threadkeep.http.sign_in.by_token",
     "threadkeep.storage.database.postgres",
@@ -122,12 +124,12 @@ SHORT_LIVED = {
     "threadkeep.services.replies.turn_claim.TurnClaim.close": "one write; the request waits for it",
     "threadkeep.jobs.queue.Jobs._start": "one job; it is retried when its lease expires",
     "threadkeep.jobs.queue.Jobs._handled": "the same job's handler, which it waits for",
-    "threadkeep.services.exchange.import_runs.ImportRuns._start": "one import; an error ends it",
-    "threadkeep.services.exchange.import_runs.ImportRuns._run": "notes of one import, which ends them",
-    "threadkeep.services.exchange.import_runs.ImportRuns._room_for": "until it is one import's turn",
+    "threadkeep.imports.runs.ImportRuns._start": "one import; an error ends it",
+    "threadkeep.imports.runs.ImportRuns._run": "notes of one import, which ends them",
+    "threadkeep.imports.runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.requests.stream.EventStream.__call__": "a stream's client",
-    "threadkeep.requests.leaving.unless_client_leaves": "one response; the request waits for it",
+    "threadkeep.handling.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.handling.leaving.unless_client_leaves": "one response; the request waits for it",
     "threadkeep.services.completions.completion.Completion.__init__": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
@@ -148,8 +150,8 @@ SHORT_LIVED = {
     "threadkeep.http.server.server._Stopping._begin": "the end of the process",
     "threadkeep.storage.database.postgres._cancelled_once.call": "one operation; its caller waits for it",
     "threadkeep.storage.opening.open_in_thread": "one file; it is closed if nobody waits for it",
-    "threadkeep.workers.process.start_worker": "the start of a worker",
-    "threadkeep.workers.process.end_process": "the end of a worker",
+    "threadkeep.confined.process.start_confined": "the start of a confined process",
+    "threadkeep.confined.process.end_process": "the end of a confined process",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
@@ -255,8 +257,8 @@ def test_schemas_of_strangers_are_validated_in_one_place():
     calling = re.compile(r"\.(call_tool|validate_tool_result)\(")
     assert not {module for module, file in MODULES.items() if calling.search(file.read_text())}
     validating = re.compile(r"\bfind_problem\(")
-    in_budget_or_worker = {"threadkeep.schemas." + name for name in ("validation", "checker", "worker")}
-    assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_worker
+    in_budget_or_process = {"threadkeep.schemas." + name for name in ("validation", "checker", "process")}
+    assert {m for m, file in MODULES.items() if validating.search(file.read_text())} == in_budget_or_process
 
 
 def test_text_is_normalized_in_one_place_which_cuts_it_first():

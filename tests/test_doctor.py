@@ -283,8 +283,8 @@ async def test_more_connections_than_the_database_server_has_are_a_problem(
     tmp_path: Path, postgres: Postgres
 ):
     url = postgres.create_database(template=TEMPLATE)
-    few, many = (settings(tmp_path, database_url=url, workers=count) for count in (2, 64))
+    few, many = (settings(tmp_path, database_url=url, processes=count) for count in (2, 64))
     (finding,) = (await found(few))["connections"]
-    assert finding.verdict == "ok" and finding.message.startswith("2 workers may use 16 connections")
+    assert finding.verdict == "ok" and finding.message.startswith("2 processes may use 16 connections")
     (finding,) = (await found(many))["connections"]
-    assert finding.verdict == "problem" and "THREADKEEP_WORKERS" in (finding.advice or "")
+    assert finding.verdict == "problem" and "THREADKEEP_PROCESSES" in (finding.advice or "")

@@ -16,9 +16,9 @@ from tests.serving import Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor.internet import check_internet
+from threadkeep.handling.stream import HEARTBEAT_EVERY_S
 from threadkeep.http.server.server import PING_EVERY_S
 from threadkeep.mcp.processes.sandbox import sandbox_kinds
-from threadkeep.requests.stream import HEARTBEAT_EVERY_S
 from threadkeep.settings import misnamed
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 

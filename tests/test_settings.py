@@ -277,12 +277,23 @@ def test_what_we_tell_mcp_servers_is_no_mistyped_setting():
     )
 
 
-def test_workers_share_what_one_server_may_use():
+def test_processes_share_what_one_server_may_use():
     settings = Settings.load(
-        {}, database_url="postgresql://host/db", workers=3, database_pool_size=8, mcp_max_servers=2
+        {}, database_url="postgresql://host/db", processes=3, database_pool_size=8, mcp_max_servers=2
     )
-    each = settings.of_each_worker
+    each = settings.of_each_process
     assert (each.database_pool_size, each.mcp_max_servers, each.data) == (3, 1, settings.data)
+
+
+def test_earlier_name_of_a_setting_still_counts(tmp_path: Path):
+    url, file = "postgresql://host/db", tmp_path / "threadkeep.toml"
+    file.write_text(f'workers = 2\ndatabase_url = "{url}"\n')
+    environment = {"THREADKEEP_WORKERS": "3"}
+    assert Settings.load({}, file).processes == 2
+    assert Settings.load(environment, file).processes == 3
+    assert Settings.load(environment | {"THREADKEEP_PROCESSES": "4"}, file).processes == 4
+    assert Settings.load(environment, file, workers=5).processes == 5
+    assert misnamed(environment) == []
 
 
 GATEWAYS = """

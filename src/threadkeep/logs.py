@@ -59,13 +59,13 @@ def about(subject: Subject = _NOTHING) -> Generator[None]:
         _subject.reset(token)
 
 
-def set_up_logs(level: str, log_format: LogFormat, *, worker: int | None = None) -> None:
+def set_up_logs(level: str, log_format: LogFormat, *, process: int | None = None) -> None:
     """Sends every line of this process to stderr in one format, including those of libraries and warnings.
 
-    If several workers share it, each line says whose it is.
+    If several processes share it, each line says whose it is.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(worker) if log_format == "json" else TextLines(worker))
+    handler.setFormatter(JsonLines(process) if log_format == "json" else TextLines(process))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name, at_least in _TALKATIVE.items():
@@ -75,9 +75,9 @@ def set_up_logs(level: str, log_format: LogFormat, *, worker: int | None = None)
 class TextLines(logging.Formatter):
     """Lines for people; details are indented below their line."""
 
-    def __init__(self, worker: int | None = None) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__()
-        self._source = "" if worker is None else f" worker={worker}"
+        self._source = "" if process is None else f" worker={process}"
 
     def format(self, record: logging.LogRecord) -> str:
         """One line, and a stack trace if there is one."""
@@ -92,9 +92,9 @@ class TextLines(logging.Formatter):
 class JsonLines(logging.Formatter):
     """Lines for programs: one object each, including a record's `extra={"fields": …}`."""
 
-    def __init__(self, worker: int | None = None) -> None:
+    def __init__(self, process: int | None = None) -> None:
         super().__init__()
-        self._source = {} if worker is None else {"worker": worker}
+        self._source = {} if process is None else {"worker": process}
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of JSON."""

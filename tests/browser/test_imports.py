@@ -12,7 +12,7 @@ from tests.browser import tour
 from tests.browser.conftest import NARROW
 from tests.browser.going import choose as choose_in_menu
 from tests.browser.test_access import violations
-from tests.exchange.foreign import branched, chatgpt, said
+from tests.imports.foreign import branched, chatgpt, said
 
 
 def talk(number: int) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pypdfium2
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_imports import choose, export
-from tests.exchange.foreign import claude
+from tests.imports.foreign import claude
 
 
 def test_export_prints_without_gaps_and_with_page_numbers(page: Page, browser: Browser):

@@ -191,7 +191,7 @@ class RunningTurn:
         if self._is_over:
             return stored
         reads = list(self._reads(finished, round_.said))
-        messages = finished.exchange(reads, as_blocks=self._model.has_tools)
+        messages = finished.with_results(reads, as_blocks=self._model.has_tools)
         contents = {"image": PICTURE} if self._model.files.images else {}
         self._request = replace(
             self._request,

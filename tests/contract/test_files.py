@@ -186,7 +186,7 @@ async def test_quota_counts_sent_files_and_equal_bytes_once(kept: Kept, tmp_path
     await kept.conversation_with(await keep_file(kept.store, words="0123456789", renditions=("model",)))
     await kept.store.files.add(ALICE, prepared(tmp_path, "0123456789", "new", "new"), rooms.append)
     (room,) = rooms
-    renditions, texts = len("0123456789: model"), await kept.store.exchange.text_bytes(ALICE)
+    renditions, texts = len("0123456789: model"), await kept.store.whole_conversations.text_bytes(ALICE)
     assert room == Room(unsent=3, unsent_bytes=10 + 3, total_bytes=10 + renditions + 3 + texts)
 
 
@@ -289,7 +289,7 @@ async def test_image_of_a_running_turn_stays_when_a_queued_message_with_it_is_re
 async def test_files_given_to_somebody_else_share_the_bytes_that_both_have(kept: Kept):
     given, own = await keep_file(kept.store, BOB), await keep_file(kept.store, ALICE)
     other = await keep_file(kept.store, BOB, words="Bob's own")
-    await kept.store.exchange.reassign(BOB, ALICE, NOW, alone=True)
+    await kept.store.whole_conversations.reassign(BOB, ALICE, NOW, alone=True)
     assert [await kept.read(it) for it in (given, own, other)] == [b"words", b"words", b"Bob's own"]
     ((rows,),) = await kept.database.fetch(_ROWS())
     assert rows == 2

@@ -3,7 +3,8 @@
 from typing import Any
 
 from tests.making import ALICE, BOB, NOW
-from threadkeep.domain.exchange.import_run import (
+from threadkeep.domain.ids import AgentId, ConversationId, ImportId, new_uuid
+from threadkeep.ports.imports.runs import (
     ImportedConversation,
     ImportFailure,
     ImportProblem,
@@ -11,7 +12,6 @@ from threadkeep.domain.exchange.import_run import (
     ImportRun,
     ImportStatus,
 )
-from threadkeep.domain.ids import AgentId, ConversationId, ImportId, new_uuid
 from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Statement
 

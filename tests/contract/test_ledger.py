@@ -356,7 +356,7 @@ async def test_what_a_user_has_spent_and_reserved_moves_with_their_calls(store: 
     await store.ledger.charge(charge(payer, 7))
     await store.ledger.charge(charge(other, 5))
     await store.ledger.reserve(reserved, [replace(budget, scope_id=ALICE)])
-    await store.exchange.reassign(ALICE, BOB, NOW, alone=True)
+    await store.whole_conversations.reassign(ALICE, BOB, NOW, alone=True)
     assert await state(store, budget) == (12, 20)
     await store.ledger.charge(replace(of(reserved, 9), payer=other))
     assert await state(store, budget) == (21, 0)

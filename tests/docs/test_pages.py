@@ -57,7 +57,7 @@ ELSEWHERE = {
     "docs/clients.md": "tests/docs/test_clients.py",
     "docs/typescript.md": "tests/docs/test_typescript.py",
     "docs/operating.md": "tests/test_operating_guide.py",
-    "docs/data.md": "tests/exchange/test_commands.py",
+    "docs/data.md": "tests/imports/test_commands.py",
     "docs/performance.md": "bench",  # takes minutes, and says how it was measured
 }
 

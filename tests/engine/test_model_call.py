@@ -11,7 +11,7 @@ def thinking(text: str, signature: str) -> ThinkingBlock:
 
 
 def blocks(call: ModelCall) -> tuple[Block, ...]:
-    message, _ = call.finished(1).exchange((), as_blocks=True)
+    message, _ = call.finished(1).with_results((), as_blocks=True)
     assert message.role == "assistant"
     return message.blocks
 

@@ -14,9 +14,9 @@ import pytest
 from threadkeep import Settings, create_app
 from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
+from threadkeep.handling.services import Services
 from threadkeep.log.format import LogEntry, decode_entries
 from threadkeep.ports.store import Store
-from threadkeep.services.services import Services
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.timed import TimedDatabase

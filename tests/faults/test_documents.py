@@ -32,10 +32,10 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.document import DOCX, HEAD_BYTES, PDF, TEXT, DocumentStatus, media_type_of
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, StorageUnavailable
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
 from threadkeep.ports.store import Store
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
@@ -129,7 +129,7 @@ async def test_worker_is_small_and_the_first_to_go_where_memory_runs_out(tmp_pat
     path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
     async with aclosing(extracted(path, PDF)) as parts:
         await anext(parts)
-        (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
+        (worker,) = [pid for pid in _children() if b"retrieval.extraction_process" in _command(pid)]
         oom_score_adj, limits = (_shown(worker, name).decode() for name in ("oom_score_adj", "limits"))
     assert oom_score_adj.strip() == "1000"
     assert f"Max address space         {512 * MEGABYTE}" in limits
@@ -178,7 +178,7 @@ async def test_worker_that_is_killed_is_told_as_such(tmp_path: Path):
     path.write_bytes(make_pdf([f"page {number} " * 30 for number in range(2000)]))
     parts = extracted(path, PDF)
     await anext(parts)
-    (worker,) = [pid for pid in _children() if b"retrieval.worker" in _command(pid)]
+    (worker,) = [pid for pid in _children() if b"retrieval.extraction_process" in _command(pid)]
     os.kill(worker, signal.SIGKILL)
     with pytest.raises(ExtractionBroke, match="SIGKILL"):
         async for _ in parts:

@@ -1,4 +1,4 @@
-"""A worker that dies, hangs or floods: the file gets a clear error, and the process is gone."""
+"""A confined process that dies, hangs or floods: the file gets a clear error, and the process is gone."""
 
 import asyncio
 from asyncio.subprocess import Process
@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.running import is_alive
+from threadkeep.confined import isolated
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.files import asking
-from threadkeep.files.asking import ask_worker
-from threadkeep.workers import isolated
+from threadkeep.files.asking import ask_process
 
 
 @pytest.fixture(autouse=True)
 def workers_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers find modules of the tests, too."""
+    """Confined processes find modules of the tests, too."""
     folders = [*isolated.package_folders(), str(Path(__file__).parents[2])]
     monkeypatch.setattr(isolated, "package_folders", lambda: folders)
 
 
 async def ask(how: str, most_s: float = 30.0) -> bytes:
-    """What a worker says that goes wrong in this way."""
-    return await ask_worker("tests.files.broken_worker", Path(how), noun="image", most_s=most_s)
+    """What a confined process says that goes wrong in this way."""
+    return await ask_process("tests.files.broken_process", Path(how), noun="image", most_s=most_s)
 
 
 @pytest.mark.parametrize(

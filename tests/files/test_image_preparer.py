@@ -71,9 +71,9 @@ async def test_missing_file_and_folder_are_faults_of_ours(source: Path):
 def test_image_that_needs_too_much_memory_is_refused(source: Path):
     written(source, png_bomb(7_000, 7_000))
     code = (
-        "import sys; from pathlib import Path; from threadkeep.files import image_worker as worker\n"
-        "worker.MOST_MEMORY_BYTES = 80 * 1024**2\n"
-        "worker.main(Path(sys.argv[1]), Path(sys.argv[2]))"
+        "import sys; from pathlib import Path; from threadkeep.files import image_process as process\n"
+        "process.MOST_MEMORY_BYTES = 80 * 1024**2\n"
+        "process.main(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", code, str(source), str(source.parent)]
     told = subprocess.run(command, capture_output=True, check=True).stdout

@@ -34,9 +34,10 @@ from tests.http.signing_in import SECRET, handmade, request
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.exchange.reading import reading
+from threadkeep.handling.cursors import Cursors
 from threadkeep.http.sign_in.by_token import SharedSecretSignIn
 from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.imports.reading import reading
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.processes.lines import ServerLog, read_lines
 from threadkeep.mcp.sessions.incoming import (
@@ -50,7 +51,6 @@ from threadkeep.mcp.sessions.incoming import (
 )
 from threadkeep.protocols.ag_ui.decode import RunInput, decisions_of, question_of, results_of, tools_of
 from threadkeep.protocols.agentx.cursor import parse_cursor
-from threadkeep.requests.cursors import Cursors
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
 from threadkeep.wire.decoding import decode_body

@@ -378,7 +378,7 @@ def exchange(events: list[ModelEvent], gateway: str) -> tuple[ModelMessage, Mode
                 pass
     finished = call.finished(1)
     results = [(ToolResultBlock(use.id, "2", is_error=False),) for use in finished.tool_uses]
-    return finished.exchange(results, as_blocks=True)
+    return finished.with_results(results, as_blocks=True)
 
 
 @pytest.mark.parametrize(

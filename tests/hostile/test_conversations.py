@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.exchange.foreign import chatgpt, claude, said
 from tests.hostile.work import counted
+from tests.imports.foreign import chatgpt, claude, said
 from tests.making import ALICE, NOW
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.exchange import chatgpt as chatgpt_reader
-from threadkeep.exchange import claude as claude_reader
-from threadkeep.exchange import tree
-from threadkeep.ports.exchange.foreign import ForeignConversation
-from threadkeep.ports.exchange.source import Flawed
-from threadkeep.transfers.foreign import convert_conversation
-from threadkeep.transfers.imported import check_whole
+from threadkeep.imports import chatgpt as chatgpt_reader
+from threadkeep.imports import claude as claude_reader
+from threadkeep.imports import tree
+from threadkeep.imports.checks import check_whole
+from threadkeep.imports.conversion import convert_conversation
+from threadkeep.imports.foreign import ForeignConversation
+from threadkeep.imports.source import Flawed
 
 MOST_GROWTH = 2.3
 Json = dict[str, Any]
@@ -131,7 +131,7 @@ def test_a_text_of_many_pieces_is_put_together_once(name: str, monkeypatch: pyte
         copied.append(len(changes.get("text", "")))
         return replace(value, **changes)
 
-    for module in ("ports.exchange.foreign", "exchange.replies", "transfers.foreign"):
+    for module in ("imports.foreign", "imports.replies", "imports.conversion"):
         monkeypatch.setattr(f"threadkeep.{module}.replace", counting)
     _work_on(HOSTILE[name](400))
     assert sum(copied) <= 400 * 100

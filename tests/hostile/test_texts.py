@@ -33,10 +33,10 @@ from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.text import check_line, check_storable, is_blank, storable
 from threadkeep.engine import json_values as values
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
-from threadkeep.exchange.items import items
 from threadkeep.gateways.tool_calls import sendable_name
 from threadkeep.http.reports.handlers import disposition
 from threadkeep.http.reports.text import value_text
+from threadkeep.imports.items import items
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.protocols.agentx.cursor import parse_cursor
 from threadkeep.protocols.agentx.encode import AgentXTurn

@@ -24,9 +24,9 @@ from tests.http.document import operations
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import new_uuid
+from threadkeep.handling.errors import STATUSES, error_response
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.routes import ROUTES
-from threadkeep.requests.errors import STATUSES, error_response
 from threadkeep.version import __version__
 from threadkeep.wire.inside import INSIDE
 

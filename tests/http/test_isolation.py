@@ -24,8 +24,8 @@ from tests.making import (
     keep_turn,
     make_compaction,
 )
-from threadkeep.domain.exchange.import_run import ImportStatus
 from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.ports.imports.runs import ImportStatus
 
 SECRET_WORDS = "alices-own-words"
 MADE_ON = "2027-01-15"

@@ -11,7 +11,6 @@ from scripts import api_reference
 from tests.conftest import ONLY_SQLITE, Api
 from tests.contract.test_import_runs import PROGRESS, make_run
 from tests.contract.test_shares import make_share
-from tests.exchange.foreign import claude
 from tests.http.api.test_imports import in_json
 from tests.http.calls import Json, items, new_agent, new_conversation, stored
 from tests.http.document import (
@@ -25,6 +24,7 @@ from tests.http.document import (
     operations,
     resolved,
 )
+from tests.imports.foreign import claude
 from tests.making import (
     ALICE,
     NOW,
@@ -40,12 +40,12 @@ from tests.making import (
     make_compaction,
 )
 from threadkeep.domain.document import Document, DocumentStatus
-from threadkeep.domain.exchange.import_run import ImportStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.sharing.share import new_token, token_hash
+from threadkeep.handling.errors import STATUSES
 from threadkeep.http.routes import ROUTES
-from threadkeep.requests.errors import STATUSES
+from threadkeep.ports.imports.runs import ImportStatus
 from threadkeep.version import __version__
 
 OPERATIONS = operations()

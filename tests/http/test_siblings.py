@@ -1,4 +1,4 @@
-"""What the workers of one server tell each other."""
+"""What the processes of one server tell each other."""
 
 import asyncio
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ def lines() -> Iterator[Lines]:
 
 
 async def test_workers_that_ask_each_other_at_once_hear_everything(lines: Lines):
-    workers = [Siblings(number, lines) for number in (1, 2)]
-    for worker in workers:
-        worker.respond_with(lambda number=worker.number: f"{number}\n{MUCH}")
-    heard = await asyncio.wait_for(asyncio.gather(*(worker.ask() for worker in workers)), 30)
+    processes = [Siblings(number, lines) for number in (1, 2)]
+    for process in processes:
+        process.respond_with(lambda number=process.number: f"{number}\n{MUCH}")
+    heard = await asyncio.wait_for(asyncio.gather(*(process.ask() for process in processes)), 30)
     assert heard == [{1: f"1\n{MUCH}", 2: f"2\n{MUCH}"}] * 2
 
 

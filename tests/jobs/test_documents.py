@@ -12,6 +12,7 @@ from tests.retrieval.embedding import document_jobs_with
 from threadkeep.bootstrap import Runtime, adapters
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.handling.services import Services
 from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.documents import EMBED_JOB, read_job
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
@@ -20,7 +21,6 @@ from threadkeep.ports.embedder import EmbedderError
 from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.jobs import SqlJobs

@@ -13,9 +13,9 @@ import pytest
 
 from tests.mcp.running import CHAOS, descriptors, is_alive, until_none
 from tests.talking import Talk, talking
+from threadkeep.confined.landlock import landlock_version
 from threadkeep.mcp.processes import sandbox
 from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, UseTool, scripted_settings
-from threadkeep.workers.landlock import landlock_version
 
 
 def obey(request: Recorded) -> Reply:

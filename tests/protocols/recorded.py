@@ -29,8 +29,8 @@ from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.protocols.dialect import START, Dialect, Position, TurnContext
-from threadkeep.requests.stream import StreamEnd
 
 CONTEXT = TurnContext(
     TurnId("01890a5d-ac96-774b-bcce-b302099a8057"),

@@ -182,7 +182,7 @@ async def test_users_take_turns_for_the_processes_that_check(monkeypatch: pytest
         await ended.acquire()
         return b"null"
 
-    monkeypatch.setattr(checker, "_run_worker", run)
+    monkeypatch.setattr(checker, "_run_process", run)
     checks = [
         asyncio.create_task(checker.problem(user, blow_up(), {"of": user})) for user in [ALICE] * 8 + [BOB]
     ]

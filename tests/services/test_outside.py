@@ -15,8 +15,8 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User, UserRole
+from threadkeep.handling.services import Services
 from threadkeep.services.outside import MOST_ID_CHARACTERS, Outside, OutsideMessage
-from threadkeep.services.services import Services
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
 
 LOCAL = User(UserId("local"), UserRole.ADMIN)

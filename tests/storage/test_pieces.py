@@ -32,18 +32,18 @@ from threadkeep.domain.errors import StorageConflict, StorageUnavailable
 from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.imports.conversion import convert_conversation
+from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
+from threadkeep.imports.ids import ImportIds
 from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.exchange.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
-from threadkeep.ports.exchange.records import WholeConversation
-from threadkeep.ports.exchange.store import WritingStopped
+from threadkeep.ports.imports.records import WholeConversation
+from threadkeep.ports.imports.whole_conversations import WritingStopped
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
-from threadkeep.services.exchange.ids import ImportIds
 from threadkeep.storage import purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
-from threadkeep.storage.exchange import writing
+from threadkeep.storage.imports import writing
 from threadkeep.storage.store import store_on, store_reading
-from threadkeep.transfers.foreign import convert_conversation
 
 T = TypeVar("T")
 
@@ -205,12 +205,12 @@ Act = Callable[[Store, Any], Awaitable[object]]
 async def import_it(store: Store, made: WholeConversation) -> None:
     id_, is_there = await ImportIds(store, ALICE).find("conversation", made.conversation.id, ALICE)
     assert not is_there and id_ == made.conversation.id
-    await store.exchange.add(made, content_of(made))
+    await store.whole_conversations.add(made, content_of(made))
 
 
 async def fork_it(store: Store, made: WholeConversation) -> None:
     """A copy, as a fork writes it: the pages come from the original."""
-    async with store.exchange.forking(made.conversation, ConversationId(new_uuid())) as fork:
+    async with store.whole_conversations.forking(made.conversation, ConversationId(new_uuid())) as fork:
         half = len(made.messages) // 2
         await fork.add(replace(made, messages=made.messages[:half]))
         await fork.add(replace(made, turns=(), payloads=(), messages=made.messages[half:]))
@@ -323,7 +323,7 @@ async def test_stopped_import_leaves_nothing_to_see(database: Database):
     for most in range(6):
         left = iter(range(most))
         with pytest.raises(WritingStopped):
-            await store.exchange.add(
+            await store.whole_conversations.add(
                 made, content_of(made), goes_on=lambda left=left: next(left, None) is not None
             )
         assert await shown(store, made.conversation.id) == []
@@ -338,7 +338,7 @@ async def test_writer_whose_conversation_another_one_took_over_changes_nothing(d
     reached, go_on = asyncio.Event(), asyncio.Event()
 
     async def slow() -> None:
-        async with store.exchange.forking(made.conversation, ConversationId(new_uuid())) as fork:
+        async with store.whole_conversations.forking(made.conversation, ConversationId(new_uuid())) as fork:
             await fork.add(replace(made, messages=made.messages[:2]))
             reached.set()
             await go_on.wait()
@@ -360,7 +360,7 @@ async def test_deleting_the_user_ends_the_writing(database: Database):
     made = whole(await keep_agent(store, BOB))
     half = len(made.messages) // 2
     with pytest.raises(StorageConflict):
-        async with store.exchange.forking(made.conversation, ConversationId(new_uuid())) as fork:
+        async with store.whole_conversations.forking(made.conversation, ConversationId(new_uuid())) as fork:
             await fork.add(replace(made, messages=made.messages[:half]))
             assert await store.users.delete(ALICE, NOW)
             await fork.add(replace(made, turns=(), payloads=(), messages=made.messages[half:]))

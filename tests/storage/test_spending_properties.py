@@ -126,7 +126,7 @@ class Calls:
         while self._open:
             await self.charge(0, 50)
         before = [await self._spent(it, day) for day in DAYS for it in (one, other)]
-        await self._store.exchange.reassign(one, other, NOW, alone=True)
+        await self._store.whole_conversations.reassign(one, other, NOW, alone=True)
         after = [await self._spent(it, day) for day in DAYS for it in (one, other)]
         assert [sum(before[at : at + 2]) for at in (0, 2, 4)] == [sum(after[at : at + 2]) for at in (0, 2, 4)]
         self._users = [UserId(f"user {new_uuid()}") for _ in range(2)]

@@ -42,7 +42,7 @@ REASONS: Mapping[Scan, str] = {
     Scan("gateways.ALL_GATEWAYS", "tk_gateways"): FEW,
     Scan("gateways._COUNT", "tk_gateways"): FEW,
     Scan("gateways._NAMES_WITH_KEY", "tk_gateways"): FEW,
-    Scan("exchange.reassignment._MOVE_AGENTS", "tk_agents"): RARE,
+    Scan("imports.reassignment._MOVE_AGENTS", "tk_agents"): RARE,
     Scan("inspection._SERVERS", "tk_agents"): "asked by the doctor",
     Scan("jobs._RELEASE", "tk_jobs"): FEW,
     Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,

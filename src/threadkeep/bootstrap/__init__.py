@@ -63,7 +63,7 @@ def create_app(
 ) -> Threadkeep:
     """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user.
 
-    `siblings` is for `threadkeep serve`: the workers of the same server.
+    `siblings` is for `threadkeep serve`: the processes of the same server.
     """
     settings = settings or Settings.load()
     door = sign_in(settings, current_user)

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.handling.services import Services
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
 from threadkeep.jobs.queue import Jobs
@@ -22,7 +23,6 @@ from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.compactions import COMPACTION_JOB, LONGEST_JOB_S, Compactions
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
-from threadkeep.services.services import Services
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 

@@ -18,12 +18,15 @@ from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
-from threadkeep.exchange.confined import reading_confined
 from threadkeep.fair_slots import FairSlots
+from threadkeep.handling.services import Services
+from threadkeep.imports.confined import reading_confined
+from threadkeep.imports.runs import ImportRuns
+from threadkeep.imports.source import ImportLimits, ImportSource
+from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.exchange.source import ImportLimits, ImportSource
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
@@ -33,15 +36,13 @@ from threadkeep.services.added_messages import AddedMessages
 from threadkeep.services.agent_copies import AgentCopies
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
-from threadkeep.services.branches import Branches
+from threadkeep.services.branches.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
-from threadkeep.services.exchange.import_runs import ImportRuns
-from threadkeep.services.exchange.imports import Import, UsersImport
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
@@ -65,7 +66,6 @@ from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
-from threadkeep.services.services import Services
 from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages

@@ -49,11 +49,11 @@ COMMANDS = (
     Command("restore", "threadkeep.cli.backup", "restore a backup into an empty data folder"),
     Command(
         "export",
-        "threadkeep.cli.exchange",
+        "threadkeep.cli.moving",
         "export a user's data to one file, even while the server is running",
     ),
-    Command("import", "threadkeep.cli.exchange", "import an export from Threadkeep, ChatGPT or Claude"),
-    Command("reassign", "threadkeep.cli.exchange", "move everything from one user to another"),
+    Command("import", "threadkeep.cli.moving", "import an export from Threadkeep, ChatGPT or Claude"),
+    Command("reassign", "threadkeep.cli.moving", "move everything from one user to another"),
     Command("settings", "threadkeep.cli.settings", "list every setting and its value"),
     Command("doctor", "threadkeep.cli.doctor", "check the installation and suggest fixes; changes nothing"),
 )
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings = Settings.load(
             host=getattr(given, "host", None),
             port=getattr(given, "port", None),
-            workers=getattr(given, "workers", None),
+            processes=getattr(given, "processes", None),
             require_token=getattr(given, "require_token", None),
             data=given.data,
         )

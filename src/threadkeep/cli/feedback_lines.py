@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.exports.feedback import ExportedFeedback
 from threadkeep.ports.gateway import ModelRequest
-from threadkeep.services.exchange.feedback import ExportedFeedback
 from threadkeep.wire.messages import cost_view, usage_view
 from threadkeep.wire.view import rfc3339
 

@@ -18,7 +18,7 @@ from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits
 from threadkeep.http.server.server import listen, serve
-from threadkeep.http.server.supervisor import Supervisor, Worker
+from threadkeep.http.server.supervisor import ServingProcess, Supervisor
 from threadkeep.http.siblings import Siblings, connect_siblings
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.local_token import is_token_required, make_token
@@ -39,7 +39,10 @@ def add_serve(command: argparse.ArgumentParser) -> None:
     command.add_argument("--host", help="address to listen on (127.0.0.1)")
     command.add_argument("--port", type=int, help="port to listen on (8710)")
     command.add_argument(
-        "--workers", type=int, help="processes that share the port, one for each core; needs PostgreSQL (1)"
+        "--processes",
+        "--workers",  # its earlier name
+        type=int,
+        help="processes that share the port, one for each core; needs PostgreSQL (1)",
     )
     command.add_argument(
         "--require-token",
@@ -59,26 +62,26 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
         log.warning("The settings file isn't safe: %s", reason)
     keep_secrets_private(settings)
     with listen(settings.host, settings.port) as listener:
-        if settings.workers == 1:
+        if settings.processes == 1:
             _serve(settings, listener, announce_start=partial(_announce_start, settings, listener))
             return 0
-        lines = connect_siblings(settings.workers)
+        lines = connect_siblings(settings.processes)
 
-        def work(worker: Worker) -> int:
-            set_up_logs(settings.log_level, settings.log_format, worker=worker.number)
+        def work(process: ServingProcess) -> int:
+            set_up_logs(settings.log_level, settings.log_format, process=process.number)
             try:
                 _serve(
-                    settings.of_each_worker,
+                    settings.of_each_process,
                     listener,
-                    announce_start=worker.report_ready,
-                    worker=worker,
-                    siblings=Siblings(worker.number, lines),
+                    announce_start=process.report_ready,
+                    process=process,
+                    siblings=Siblings(process.number, lines),
                 )
             except ThreadkeepError as exc:
                 return refuse(exc, given)
             return 0
 
-        return Supervisor(settings.workers, work, partial(_announce_start, settings, listener)).run()
+        return Supervisor(settings.processes, work, partial(_announce_start, settings, listener)).run()
 
 
 def _serve(
@@ -86,7 +89,7 @@ def _serve(
     listener: socket.socket,
     *,
     announce_start: Callable[[], None],
-    worker: Worker | None = None,
+    process: ServingProcess | None = None,
     siblings: Siblings | None = None,
 ) -> None:
     """Serves in this process."""
@@ -108,7 +111,7 @@ def _serve(
             header_s=settings.header_timeout_s,
             keep_alive_s=settings.keep_alive_s,
         ),
-        worker=worker,
+        process=process,
     )
 
 
@@ -129,8 +132,8 @@ def _print(line: str) -> None:
 def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     host, port = listener.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    workers = f" with {settings.workers} workers" if settings.workers > 1 else ""
-    yield f"Threadkeep {__version__} is listening on http://{shown}:{port}{workers} ({_who(settings)})."
+    processes = f" with {settings.processes} processes" if settings.processes > 1 else ""
+    yield f"Threadkeep {__version__} is listening on http://{shown}:{port}{processes} ({_who(settings)})."
     if not settings.signs_in and sys.stdout.isatty():  # a terminal isn't kept, as a log is
         yield f"Open http://{shown}:{port}/#token={make_token(settings.data)}"
     if (file := settings_file().absolute()).exists():

@@ -26,23 +26,23 @@ class InProcessTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Runs the application until its response begins; the rest is read from the response's stream."""
         assert isinstance(request.stream, httpx2.AsyncByteStream)
-        exchange = _Exchange(request.stream)
-        exchange.begin(self._app, _scope(request))
+        response = _Response(request.stream)
+        response.begin(self._app, _scope(request))
         try:
-            head = await exchange.messages.get()
+            head = await response.messages.get()
         except BaseException:  # a cancelled caller hangs up
-            await exchange.aclose()
+            await response.aclose()
             raise
         if head is None:
-            await exchange.aclose()
+            await response.aclose()
             raise httpx2.RemoteProtocolError(
                 "The application finished without sending a response.", request=request
             )
-        return httpx2.Response(head["status"], headers=head["headers"], stream=exchange)
+        return httpx2.Response(head["status"], headers=head["headers"], stream=response)
 
 
-class _Exchange(httpx2.AsyncByteStream):
-    """One request and its response."""
+class _Response(httpx2.AsyncByteStream):
+    """The response to one request, while the application makes it."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self.messages: asyncio.Queue[Message | None] = asyncio.Queue(maxsize=1)  # at the reader's pace

@@ -8,7 +8,7 @@ from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
 OTHER_CONNECTIONS = 4
-"""Of each worker besides its pool: two for turn logs, one for leases, and one to listen to other nodes."""
+"""Of each process besides its pool: two for turn logs, one for leases, and one to listen to other nodes."""
 
 
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:
@@ -33,12 +33,12 @@ def check_connections(settings: Settings, inspection: Inspection | None) -> Iter
     most = inspection.most_connections if inspection else None
     if most is None:
         return
-    ours = settings.workers * (settings.of_each_worker.database_pool_size + OTHER_CONNECTIONS)
-    workers = "1 worker" if settings.workers == 1 else f"{settings.workers} workers"
-    used = f"{workers} may use {ours} connections; the database server has {most}."
+    ours = settings.processes * (settings.of_each_process.database_pool_size + OTHER_CONNECTIONS)
+    processes = "1 process" if settings.processes == 1 else f"{settings.processes} processes"
+    used = f"{processes} may use {ours} connections; the database server has {most}."
     if ours > most:
         advice = (
-            f"Lower {PREFIX}DATABASE_POOL_SIZE or {PREFIX}WORKERS, or raise the server's max_connections."
+            f"Lower {PREFIX}DATABASE_POOL_SIZE or {PREFIX}PROCESSES, or raise the server's max_connections."
         )
         yield Finding("connections", "problem", used, advice)
     else:

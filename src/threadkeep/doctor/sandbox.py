@@ -1,4 +1,4 @@
-"""Whether programs of MCP servers, and our own workers, are confined: runs one that tries to get out."""
+"""Whether MCP servers' programs, and our processes that read files, are confined: one tries to get out."""
 
 import asyncio
 from asyncio.subprocess import DEVNULL, PIPE
@@ -8,11 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from threadkeep.bootstrap import build_server_environment
+from threadkeep.confined.isolated import isolated_command
+from threadkeep.confined.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 from threadkeep.doctor.finding import Finding
 from threadkeep.mcp.processes.sandbox import NONE, Kind, Sandbox, sandbox_kinds
 from threadkeep.settings import PREFIX, Settings
-from threadkeep.workers.isolated import isolated_command
-from threadkeep.workers.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 
 PROBE_S = 30.0
 UPGRADE = (

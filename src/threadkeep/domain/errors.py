@@ -68,7 +68,7 @@ ThreadkeepError
 │   └── StorageRefused             the data folder or the schema is unusable; the message says what to do
 └── SettingsError                  a setting is invalid; the process does not start
 
-Each class has the `code` that clients see; `requests/errors.py` maps it to an HTTP status.
+Each class has the `code` that clients see; `handling/errors.py` maps it to an HTTP status.
 """
 
 from typing import ClassVar

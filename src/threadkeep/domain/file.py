@@ -98,7 +98,7 @@ def detect(head: bytes, file_name: str, *, tail: bytes = b"") -> str:
 
 
 def is_image(media_type: str) -> bool:
-    """Whether a file goes through the image worker."""
+    """Whether a file goes through the confined process for images."""
     return media_type in IMAGES
 
 

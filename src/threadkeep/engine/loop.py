@@ -357,7 +357,7 @@ class _Run:
                     case _:
                         pass
                 yield step
-        self._add(*open_batch.call.exchange(batch.reads(), as_blocks=bool(self._request.tools)))
+        self._add(*open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools)))
 
     def _usage_of(self, call: ModelCall) -> Usage:
         """The usage of a call; estimated if the provider reported none or implausible numbers."""

@@ -149,7 +149,9 @@ class FinishedCall:
         """A call that asks for no tools as a message of the history; none if it is empty."""
         return (ModelMessage("assistant", tuple(map(_block, self.blocks))),) if self.blocks else ()
 
-    def exchange(self, reads: Sequence[ModelReads], *, as_blocks: bool) -> tuple[ModelMessage, ModelMessage]:
+    def with_results(
+        self, reads: Sequence[ModelReads], *, as_blocks: bool
+    ) -> tuple[ModelMessage, ModelMessage]:
         """The call and the results of its tools as messages of the history.
 
         Providers refuse tool blocks in requests without tools; then both are text.

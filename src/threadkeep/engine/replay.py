@@ -198,7 +198,7 @@ class _Replaying:
                 UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, payloads=payloads
             ),
         )
-        messages, batch, last = known.exchanges(request.messages, self._steps)
+        messages, batch, last = known.with_results(request.messages, self._steps)
         return TurnState(
             request=replace(request, messages=messages),
             iteration=self._iteration,
@@ -272,7 +272,7 @@ class _KnownCalls:
         self._images = [it for it in folding.parts if isinstance(it, FilePart)]
         self._rendering = rendering
 
-    def exchanges(
+    def with_results(
         self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | UserMessage]
     ) -> tuple[tuple[ModelMessage, ...], OpenBatch | None, CallFinished | None]:
         """The messages so far, the call whose tools have not all returned, and the last finished call."""
@@ -288,7 +288,7 @@ class _KnownCalls:
             if len(reads) < len(states):
                 batch = OpenBatch(call, states)
             elif states:
-                history = (*history, *call.exchange(reads, as_blocks=self._rendering.calls_as_blocks))
+                history = (*history, *call.with_results(reads, as_blocks=self._rendering.calls_as_blocks))
         return history, batch, last
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:

@@ -1,1 +1,1 @@
-"""Files of messages: images and PDFs, read in worker processes that a hostile file may kill."""
+"""Files of messages: images and PDFs, read in confined processes that a hostile file may kill."""

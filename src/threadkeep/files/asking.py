@@ -1,4 +1,4 @@
-"""Asks a worker process about one file: starts it, reads one line, and ends it."""
+"""Asks a confined process about one file: starts it, reads one line, and ends it."""
 
 import asyncio
 import signal
@@ -6,22 +6,22 @@ from asyncio.subprocess import Process
 from collections.abc import Sequence
 from pathlib import Path
 
+from threadkeep.confined.process import end_process, start_confined
 from threadkeep.domain.errors import UnsupportedFile
-from threadkeep.workers.process import end_process, start_worker
 
 MOST_REPORT_BYTES = 16 * 1024
 _OUT_OF_TIME = -signal.SIGXCPU
 
 
-async def ask_worker(
+async def ask_process(
     module: str, source: Path, *, writes: Sequence[Path] = (), noun: str, most_s: float
 ) -> bytes:
-    """A worker's report on a file; raises UnsupportedFile if it dies, takes too long or reports nonsense.
+    """The report on a file; raises UnsupportedFile if it dies, takes too long or reports nonsense.
 
     Its arguments are the file and the folders that it writes to.
     """
     arguments = [str(path.absolute()) for path in (source, *writes)]
-    process = await start_worker(module, *arguments, reads=[source], writes=writes, limit=MOST_REPORT_BYTES)
+    process = await start_confined(module, *arguments, reads=[source], writes=writes, limit=MOST_REPORT_BYTES)
     try:
         async with asyncio.timeout(most_s):
             return await _report(process, noun)

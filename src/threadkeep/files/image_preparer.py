@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 
 from threadkeep.domain.errors import StorageUnavailable, UnsupportedFile
-from threadkeep.files.asking import ask_worker, cannot_be_read
+from threadkeep.files.asking import ask_process, cannot_be_read
 from threadkeep.ports.attachments import PreparedImage, Rendition
 
 MOST_S = 60.0
 
 
 class _Response(msgspec.Struct):
-    """The worker's report."""
+    """The confined process's report."""
 
     width: int = 0
     height: int = 0
@@ -26,15 +26,15 @@ _decode = msgspec.json.Decoder(_Response, dec_hook=lambda kind, value: kind(valu
 
 
 class ProcessImagePreparer:
-    """Reads each image in its own worker process."""
+    """Reads each image in its own confined process."""
 
     def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
 
     async def prepare(self, source: Path, folder: Path) -> PreparedImage:
         """Writes an image's renditions into a folder, which the caller removes even on failure."""
-        line = await ask_worker(
-            "threadkeep.files.image_worker", source, writes=[folder], noun="image", most_s=self._most_s
+        line = await ask_process(
+            "threadkeep.files.image_process", source, writes=[folder], noun="image", most_s=self._most_s
         )
         return _prepared(line)
 

@@ -1,6 +1,6 @@
 """Prepares an image for a model: upright, small enough, and nothing but its pixels.
 
-Runs in the worker process only, which a hostile file may kill without harm.
+Runs in the confined process only, which a hostile file may kill without harm.
 """
 
 import io

@@ -5,14 +5,14 @@ from pathlib import Path
 import msgspec
 
 from threadkeep.domain.errors import UnsupportedFile
-from threadkeep.files.asking import ask_worker, cannot_be_read
+from threadkeep.files.asking import ask_process, cannot_be_read
 from threadkeep.ports.attachments import PdfFacts
 
 MOST_S = 30.0
 
 
 class _Response(msgspec.Struct):
-    """The worker's report."""
+    """The confined process's report."""
 
     page_count: int = 0
     encrypted: bool = False
@@ -24,14 +24,14 @@ _decode = msgspec.json.Decoder(_Response).decode
 
 
 class ProcessPdfInspector:
-    """Inspects each PDF in its own worker process."""
+    """Inspects each PDF in its own confined process."""
 
     def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
 
     async def inspect(self, source: Path) -> PdfFacts:
         """The facts about a PDF; raises UnsupportedFile if it can't be opened or takes too long."""
-        line = await ask_worker("threadkeep.files.pdf_worker", source, noun="PDF", most_s=self._most_s)
+        line = await ask_process("threadkeep.files.pdf_process", source, noun="PDF", most_s=self._most_s)
         try:
             report = _decode(line)
         except msgspec.MsgspecError as exc:

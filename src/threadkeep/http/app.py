@@ -24,6 +24,9 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
+from threadkeep.handling.bodies import BodyLimits
+from threadkeep.handling.routing import Endpoint, endpoint
+from threadkeep.handling.services import Services
 from threadkeep.http.edge import Edge
 from threadkeep.http.metrics import metrics_endpoint
 from threadkeep.http.openapi import openapi
@@ -41,9 +44,6 @@ from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
 from threadkeep.protocols.mcp.routes import PATH as MCP_PATH
 from threadkeep.protocols.mcp.sign_in import METADATA_PATH, resource_metadata, with_challenge
-from threadkeep.requests.bodies import BodyLimits
-from threadkeep.requests.routing import Endpoint, endpoint
-from threadkeep.services.services import Services
 from threadkeep.services.sharing.shares import Preview
 from threadkeep.settings import Settings
 

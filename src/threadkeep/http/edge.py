@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
+from threadkeep.handling.bodies import Incoming, has_body
+from threadkeep.handling.discarding import Discarding
 from threadkeep.http.protocols import error_at
 from threadkeep.logs import Subject, begin_subject
 from threadkeep.loopback import is_loopback
-from threadkeep.requests.bodies import Incoming, has_body
-from threadkeep.requests.discarding import Discarding
 from threadkeep.settings import Settings
 from threadkeep.version import __version__
 

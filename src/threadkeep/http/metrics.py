@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.money import UNIT
+from threadkeep.handling.errors import error_response
+from threadkeep.handling.services import Services
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram
-from threadkeep.requests.errors import error_response
-from threadkeep.services.services import Services
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -48,21 +48,21 @@ def _is_from_here(request: Request) -> bool:
 
 
 def merge(texts: Mapping[int, str]) -> str:
-    """The metrics of several workers, by their numbers, in one text: each family once, with all values."""
+    """The metrics of several processes, by their numbers, in one text: each family once, with all values."""
     families: dict[str, list[str]] = {}
-    for worker, text in texts.items():
+    for number, text in texts.items():
         for family in text.split("# HELP ")[1:]:
             help_text, type_, *values = family.splitlines(keepends=True)
             merged = families.setdefault(f"# HELP {help_text}{type_}", [])
-            merged += (_of_worker(worker, value) for value in values)
+            merged += (_of_process(number, value) for value in values)
     return "".join(head + "".join(values) for head, values in families.items())
 
 
-def _of_worker(worker: int, line: str) -> str:
+def _of_process(number: int, line: str) -> str:
     name, has_labels, rest = line.partition("{")
     if not has_labels:
         name, _, rest = line.partition(" ")
-    return f'{name}{{worker="{worker}"{"," if has_labels else "} "}{rest}'
+    return f'{name}{{worker="{number}"{"," if has_labels else "} "}{rest}'
 
 
 def render(services: Services) -> Iterator[str]:
@@ -97,7 +97,7 @@ def render(services: Services) -> Iterator[str]:
 
 
 def _of_all_nodes(open_reservations: int) -> Iterator[str]:
-    """What the database knows, whichever worker is asked."""
+    """What the database knows, whichever process is asked."""
     help_text = "Model calls that have something reserved in a budget, on all nodes."
     yield from _family("threadkeep_reservations_open", "gauge", help_text, {"": open_reservations})
 

@@ -19,8 +19,8 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.requests.errors import STATUSES, ErrorResponse
-from threadkeep.requests.routing import Route, Shape, shape_of
+from threadkeep.handling.errors import STATUSES, ErrorResponse
+from threadkeep.handling.routing import Route, Shape, shape_of
 from threadkeep.version import __version__
 
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from threadkeep.domain.errors import MethodNotAllowed
 from threadkeep.domain.ids import is_uuid
+from threadkeep.handling.routing import Endpoint
 from threadkeep.http.protocols import error_at
 from threadkeep.logs import add_to_subject
-from threadkeep.requests.routing import Endpoint
 
 _LOGGED = ("conversation_id", "turn_id")
 

@@ -6,13 +6,13 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.handling.errors import ErrorShape, domain_shape, error_response, our_shape
+from threadkeep.handling.routing import Route
 from threadkeep.protocols.ag_ui import routes as ag_ui
 from threadkeep.protocols.ai_sdk import routes as ai_sdk
 from threadkeep.protocols.mcp import routes as mcp
 from threadkeep.protocols.openai import errors as openai_errors
 from threadkeep.protocols.openai import routes as openai
-from threadkeep.requests.errors import ErrorShape, domain_shape, error_response, our_shape
-from threadkeep.requests.routing import Route
 
 FOREIGN_ROUTES: tuple[Route, ...] = (*ai_sdk.ROUTES, *ag_ui.ROUTES, *openai.ROUTES, *mcp.ROUTES)
 """Routes whose requests and responses other people define; they aren't in our OpenAPI document."""

@@ -58,6 +58,8 @@ from threadkeep.domain.errors import (
     UserNotFound,
 )
 from threadkeep.domain.key import Scope
+from threadkeep.handling.bodies import MEDIUM_BODY_BYTES
+from threadkeep.handling.routing import Route
 from threadkeep.http.api import (
     agents,
     approvals,
@@ -86,8 +88,6 @@ from threadkeep.http.api import (
     user_events,
 )
 from threadkeep.http.reports import handlers as reports
-from threadkeep.requests.bodies import MEDIUM_BODY_BYTES
-from threadkeep.requests.routing import Route
 
 _AGENT = (AgentNotFound,)
 _SAVING = (

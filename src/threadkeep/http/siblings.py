@@ -1,6 +1,6 @@
-"""What the workers of one server tell each other: their metrics, so that each of them can report all.
+"""What the processes of one server tell each other: their metrics, so that each of them can report all.
 
-Otherwise, a scrape would show the counters of whichever worker accepted its connection.
+Otherwise, a scrape would show the counters of whichever process accepted its connection.
 """
 
 import asyncio
@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 PATIENCE_S = 2.0
-"""A worker that doesn't respond by then is starting, or stuck; its metrics are left out."""
+"""A process that doesn't respond by then is starting, or stuck; its metrics are left out."""
 PART_BYTES = 64 * 1024
 
 Lines = Sequence[tuple[socket.socket, socket.socket]]
-"""For each worker, where to ask it and where it is asked. A question carries a socket for the response."""
+"""For each process, where to ask it and where it is asked. A question carries a socket for the response."""
 
 
 def connect_siblings(count: int) -> Lines:
-    """The lines between this many workers. Their parent makes them: a restarted worker uses them, too."""
+    """The lines between this many processes. Their parent makes them: a restarted process uses them, too."""
     lines = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
     for end in (end for line in lines for end in line):
         end.setblocking(False)
@@ -25,7 +25,7 @@ def connect_siblings(count: int) -> Lines:
 
 
 class Siblings:
-    """All workers of a server, for the one with this number."""
+    """All processes of a server, for the one with this number."""
 
     def __init__(self, number: int, lines: Lines) -> None:
         self.number = number
@@ -34,13 +34,13 @@ class Siblings:
         self._responding: set[asyncio.Task[None]] = set()
 
     def respond_with(self, text: Callable[[], str]) -> None:
-        """Responds with this from now on when a worker asks."""
+        """Responds with this from now on when a process asks."""
         self._text = text
         _, asked = self._lines[self.number - 1]
         asyncio.get_running_loop().add_reader(asked, self._respond, asked)
 
     async def ask(self) -> dict[int, str]:
-        """What each worker responds, this one included, by their numbers."""
+        """What each process responds, this one included, by their numbers."""
         others = {at: line for at, (line, _) in enumerate(self._lines, start=1) if at != self.number}
         responses = await asyncio.gather(*map(_ask, others.values()))
         texts = {self.number: self._text(), **dict(zip(others, responses, strict=True))}

@@ -15,13 +15,13 @@ from threadkeep.ports.briefings import BriefingStore
 from threadkeep.ports.compactions import CompactionStore
 from threadkeep.ports.conversations import ConversationStore
 from threadkeep.ports.documents import DocumentStore
-from threadkeep.ports.exchange.import_runs import ImportRunStore
-from threadkeep.ports.exchange.store import ExchangeStore
 from threadkeep.ports.executions import ExecutionStore
 from threadkeep.ports.feedback import FeedbackStore
 from threadkeep.ports.files import FileStore
 from threadkeep.ports.gateways import GatewayStore
 from threadkeep.ports.history import HistoryIndex
+from threadkeep.ports.imports.runs import ImportRunStore
+from threadkeep.ports.imports.whole_conversations import WholeConversationStore
 from threadkeep.ports.keys import KeyStore
 from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.mcp import SeenTools
@@ -70,7 +70,7 @@ class Store:
     payloads: PayloadStore
     files: FileStore
     gateways: GatewayStore
-    exchange: ExchangeStore
+    whole_conversations: WholeConversationStore
     import_runs: ImportRunStore
     stored_bytes: StoredBytes
     key: bytes

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import httpx2
 import msgspec
 
+from threadkeep.confined.process import end_process, start_confined
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.workers.process import end_process, start_worker
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
@@ -43,7 +43,7 @@ class BundledEmbedder:
 
     def __init__(self) -> None:
         self._loading: asyncio.Future[MiniLM] | None = None
-        self._worker: Process | None = None
+        self._process: Process | None = None
         self._free = asyncio.Lock()
 
     def understands(self, text: str) -> bool:
@@ -60,31 +60,31 @@ class BundledEmbedder:
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
         """The vectors of many texts, computed in a separate process."""
         async with self._free:
-            worker = self._worker
-            if worker is None or worker.returncode is not None:
-                worker = self._worker = await _start_worker()
-            assert worker.stdin is not None
-            assert worker.stdout is not None
+            process = self._process
+            if process is None or process.returncode is not None:
+                process = self._process = await _start_process()
+            assert process.stdin is not None
+            assert process.stdout is not None
             try:
-                worker.stdin.write(msgspec.json.encode(list(texts)) + b"\n")
-                await worker.stdin.drain()
+                process.stdin.write(msgspec.json.encode(list(texts)) + b"\n")
+                await process.stdin.drain()
                 async with asyncio.timeout(TIMEOUT_S):
-                    line = await worker.stdout.readline()
+                    line = await process.stdout.readline()
                 return [base64.b64decode(vector) for vector in _decode_line(line)]
             except BaseException as exc:  # its late output would be taken for the next report
-                await self._end_worker()
+                await self._end_process()
                 if isinstance(exc, OSError | TimeoutError | msgspec.DecodeError):
                     raise EmbedderError("The embedding process ended.") from exc
                 raise
 
     async def close(self) -> None:
         """Ends the process that embeds documents."""
-        await self._end_worker()
+        await self._end_process()
 
-    async def _end_worker(self) -> None:
-        if self._worker is not None:
-            worker, self._worker = self._worker, None
-            await end_process(worker)
+    async def _end_process(self) -> None:
+        if self._process is not None:
+            process, self._process = self._process, None
+            await end_process(process)
 
 
 _decode_line = msgspec.json.Decoder(list[str]).decode
@@ -100,8 +100,8 @@ def _load() -> "MiniLM":
     return MiniLM(folder)
 
 
-async def _start_worker() -> Process:
-    return await start_worker("threadkeep.retrieval.embedding_worker", stdin=PIPE, limit=MOST_LINE_BYTES)
+async def _start_process() -> Process:
+    return await start_confined("threadkeep.retrieval.embedding_process", stdin=PIPE, limit=MOST_LINE_BYTES)
 
 
 class _Embedding(msgspec.Struct):

@@ -1,6 +1,6 @@
 """Extracts a file's text, with the page and the heading of each part.
 
-Runs in the worker process only, which a hostile file may kill without harm.
+Runs in the confined process only, which a hostile file may kill without harm.
 """
 
 import csv
@@ -12,10 +12,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from threadkeep.confined.pdf import NEEDS_EXTRA, open_pdf
 from threadkeep.domain.document import CSV, DOCX, HTML, MARKDOWN, PDF, TEXT
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.ports.documents import ExtractionFailed
-from threadkeep.workers.pdf import NEEDS_EXTRA, open_pdf
 
 MOST_PAGES = 10_000
 MOST_BAD_PAGES = 20

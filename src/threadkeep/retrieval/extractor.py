@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 import msgspec
 
+from threadkeep.confined.process import end_process, start_confined
 from threadkeep.domain.document import Chunk
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed, IndexedChunk
-from threadkeep.workers.process import end_process, start_worker
 
 MOST_S = 100.0
 MOST_LINE_BYTES = 16 * 1024 * 1024
@@ -18,7 +18,7 @@ CHUNKS_A_PART = 25
 
 
 class _Line(msgspec.Struct):
-    """One line of the worker."""
+    """One line of the confined process."""
 
     text: str = ""
     position: int = 0
@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(_Line).decode
 
 
 class ProcessExtractor:
-    """Reads each file in its own worker process."""
+    """Reads each file in its own confined process."""
 
     def __init__(self, *, most_s: float = MOST_S) -> None:
         self._most_s = most_s
@@ -42,10 +42,10 @@ class ProcessExtractor:
     async def extract(self, file: BinaryIO, media_type: str) -> AsyncGenerator[ExtractedPart]:
         """The chunks of a file, a few at a time.
 
-        The worker gets the open file, not its path, at which another file may be by then.
+        The confined process gets the open file, not its path, at which another file may be by then.
         """
-        process = await start_worker(
-            "threadkeep.retrieval.worker",
+        process = await start_confined(
+            "threadkeep.retrieval.extraction_process",
             f"/dev/fd/{file.fileno()}",
             media_type,
             pass_fds=(file.fileno(),),

@@ -1,1 +1,1 @@
-"""JSON schemas that strangers wrote: checked in our process if that is cheap, otherwise in a worker."""
+"""JSON schemas that strangers wrote: checked here if that is cheap, otherwise in a confined process."""

@@ -19,8 +19,8 @@ from threadkeep.ports.executions import Recorded, RecordedRun
 from threadkeep.ports.store import Store
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.history import History
+from threadkeep.services.recording import record
 from threadkeep.services.turns import Turns
-from threadkeep.transfers.recording import record
 
 MOST_EVENTS_AT_ONCE = 1_000
 

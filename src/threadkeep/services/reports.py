@@ -66,7 +66,7 @@ def _slice(pieces: Iterator[T]) -> tuple[list[T], bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class QuestionAndReply:
     """A question and its reply.
 
     A card is alone; so may be a question, or a further reply to a question that was shown before.
@@ -87,12 +87,12 @@ class Exchange:
 class Report:
     """A conversation as one document; with a tool's name only what that tool did.
 
-    Exchanges are read from the store on demand: a conversation may be larger than memory.
+    Pairs are read from the store on demand: a conversation may be larger than memory.
     """
 
     conversation: Conversation
     agent_name: str
-    exchanges: AsyncIterator[Exchange]
+    pairs: AsyncIterator[QuestionAndReply]
     tool_name: str | None
     made_at: int
     user_id: UserId
@@ -165,29 +165,29 @@ class Reports:
     ) -> Report:
         conversation = await self._conversations.get(user, conversation_id)
         agent = await self._store.agents.get(conversation.agent_id)
-        exchanges = self._exchanges(self._messages(user, conversation, which), tool_name)
+        pairs = self._pairs(self._messages(user, conversation, which), tool_name)
         return Report(
             conversation,
             agent.name if agent else "",
-            exchanges,
+            pairs,
             tool_name,
             self._clock(),
             user.id,
             self._writers,
         )
 
-    async def _exchanges(
+    async def _pairs(
         self, messages: AsyncIterator[Message], tool_name: str | None
-    ) -> AsyncIterator[Exchange]:
+    ) -> AsyncIterator[QuestionAndReply]:
         async for bare in _paired(messages):
-            exchange = bare if tool_name is None else _of_tool(bare, tool_name)
-            if exchange is None:
+            pair = bare if tool_name is None else _of_tool(bare, tool_name)
+            if pair is None:
                 continue
-            if reply := exchange.reply:
+            if reply := pair.reply:
                 (whole,) = await shown_messages(self._store.payloads, [reply])
-                exchange = replace(exchange, reply=whole)
-                exchange = replace(exchange, files=await self._files(reply))
-            yield exchange
+                pair = replace(pair, reply=whole)
+                pair = replace(pair, files=await self._files(reply))
+            yield pair
 
     async def _files(self, reply: Message) -> Mapping[PayloadId, Payload]:
         """The details of a reply's files, if they belong to the conversation."""
@@ -207,30 +207,30 @@ class Reports:
             window = replace(window, after_seq=page.messages[-1].seq)
 
 
-async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[Exchange]:
+async def _paired(messages: AsyncIterator[Message]) -> AsyncIterator[QuestionAndReply]:
     """Each reply with the question before it, if that is the one it replies to."""
     asked: Message | None = None
     async for message in messages:
         is_reply = message.role is MessageRole.ASSISTANT
         if is_reply and asked is not None and message.parent_id == asked.id:
-            yield Exchange(asked, message)
+            yield QuestionAndReply(asked, message)
             asked = None
             continue
         if asked is not None:
-            yield Exchange(asked)
+            yield QuestionAndReply(asked)
         asked = None if is_reply else message
         if is_reply:
-            yield Exchange(None, message)
+            yield QuestionAndReply(None, message)
     if asked is not None:
-        yield Exchange(asked)
+        yield QuestionAndReply(asked)
 
 
-def _of_tool(exchange: Exchange, tool_name: str) -> Exchange | None:
-    """What one tool did in an exchange; None if it did nothing."""
-    reply = exchange.reply
+def _of_tool(pair: QuestionAndReply, tool_name: str) -> QuestionAndReply | None:
+    """What one tool did in a pair; None if it did nothing."""
+    reply = pair.reply
     if reply is None or all(call.tool_name != tool_name for call in reply.tool_calls):
         return None
     parts = tuple(
         part for part in reply.parts if not isinstance(part, ToolCallPart) or part.call.tool_name == tool_name
     )
-    return replace(exchange, reply=replace(reply, parts=parts))
+    return replace(pair, reply=replace(reply, parts=parts))

@@ -50,6 +50,8 @@ __all__ = [
 
 # Not settings: what we set for MCP servers, one of which may be a Threadkeep; where our docs keep keys.
 _OF_PROGRAMS = {"USER_ID", "KEY"}
+# Earlier names, which still count.
+_RENAMED = {"workers": "processes"}
 
 
 class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,11 +69,11 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         lists = _lists()
         file = file or settings_file(environment)
         in_file = read_file(file, required=value_in(environment, f"{PREFIX}CONFIG") is not None)
-        given |= {name: it for name, it in in_file.items() if name in lists or not is_missing(it)}
-        for name in Settings.__struct_fields__:
-            if (value := value_in(environment, PREFIX + name.upper())) is not None:
-                given[name] = value
-        given |= {name: value for name, value in overrides.items() if not is_missing(value)}
+        given |= _renamed({name: it for name, it in in_file.items() if name in lists or not is_missing(it)})
+        names = (*_RENAMED, *Settings.__struct_fields__)
+        found = {name: value_in(environment, PREFIX + name.upper()) for name in names}
+        given |= _renamed({name: value for name, value in found.items() if value is not None})
+        given |= _renamed({name: value for name, value in overrides.items() if not is_missing(value)})
         choose_gateway(given, environment)
         read_gateway_keys(given, environment)
         for name in lists:
@@ -96,7 +98,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         self.check_budgets()
         self.check_tools()
         self.check_reach()
-        self.check_workers()
+        self.check_processes()
 
     def __repr__(self) -> str:
         shown = ((s.name, "…" if s.secret and s.value else s.value) for s in self.describe())
@@ -137,7 +139,7 @@ class Misnamed(msgspec.Struct, frozen=True):
 
 def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
     """Variables without effect. Not refused: orchestrators such as Kubernetes add their own names."""
-    known = [name.upper() for name in (*Settings.__struct_fields__, "config")]
+    known = [name.upper() for name in (*Settings.__struct_fields__, *_RENAMED, "config")]
     given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
     found: list[Misnamed] = []
     for name in given:
@@ -145,6 +147,12 @@ def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
             near = difflib.get_close_matches(name, known, 1)
             found.append(Misnamed(PREFIX + name, PREFIX + near[0] if near else None))
     return found
+
+
+def _renamed(given: Mapping[str, object]) -> dict[str, object]:
+    """By today's names. Where a setting has both names, today's counts."""
+    earlier = {_RENAMED[name]: value for name, value in given.items() if name in _RENAMED}
+    return earlier | {name: value for name, value in given.items() if name not in _RENAMED}
 
 
 def _lists() -> set[str]:

@@ -12,7 +12,7 @@ from threadkeep.settings.limits import LimitSettings
 class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How the server runs."""
 
-    workers: Annotated[
+    processes: Annotated[
         int,
         Meta(
             ge=1,
@@ -47,20 +47,20 @@ class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_f
         Meta(description="Log format: text for people, or json with one object per line for programs."),
     ] = "text"
 
-    def check_workers(self) -> None:
+    def check_processes(self) -> None:
         """Rejects several processes on a database that only one can use."""
-        if self.workers > 1 and self.on_sqlite:
+        if self.processes > 1 and self.on_sqlite:
             raise SettingsError(
-                f"THREADKEEP_WORKERS is {self.workers}, but only one process can use a SQLite database. Set "
-                "THREADKEEP_DATABASE_URL to a PostgreSQL database, or run one worker."
+                f"THREADKEEP_PROCESSES is {self.processes}, but only one process can use a SQLite database. "
+                "Set THREADKEEP_DATABASE_URL to a PostgreSQL database, or run one process."
             )
 
     @property
-    def of_each_worker(self) -> Self:
-        """The settings with a worker's share of what all of them may use together."""
+    def of_each_process(self) -> Self:
+        """The settings with one process's share of what all of them may use together."""
 
         def share(most: int) -> int:
-            return -(-most // self.workers)
+            return -(-most // self.processes)
 
         return replace(
             self,

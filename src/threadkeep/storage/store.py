@@ -23,8 +23,6 @@ from threadkeep.storage.database.snapshot import Snapshot, sqlite_snapshot
 from threadkeep.storage.database.sqlite import SqliteDatabase
 from threadkeep.storage.documents.chunk_index import SqlChunkIndex
 from threadkeep.storage.documents.documents import SqlDocuments
-from threadkeep.storage.exchange.import_runs import SqlImportRuns
-from threadkeep.storage.exchange.whole_conversations import SqlExchange
 from threadkeep.storage.executions import SqlExecutions
 from threadkeep.storage.feedback import SqlFeedback
 from threadkeep.storage.file_contents import FileContents, TableFileContents
@@ -32,6 +30,8 @@ from threadkeep.storage.file_folder import FolderFileContents
 from threadkeep.storage.files import SqlFiles
 from threadkeep.storage.gateways import SqlGateways, reseal_gateway_keys
 from threadkeep.storage.history import SqlHistory
+from threadkeep.storage.imports.runs import SqlImportRuns
+from threadkeep.storage.imports.whole_conversations import SqlWholeConversations
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.memories import SqlMemories
 from threadkeep.storage.messages import SqlMessages
@@ -189,7 +189,7 @@ async def store_reading(
         payloads=SqlPayloads(database, contents, file_contents),
         files=SqlFiles(database, file_contents),
         gateways=SqlGateways(database, box),
-        exchange=SqlExchange(database, contents, file_contents, rows),
+        whole_conversations=SqlWholeConversations(database, contents, file_contents, rows),
         import_runs=SqlImportRuns(database),
         stored_bytes=SqlStoredBytes(database),
         key=key,

@@ -50,7 +50,7 @@ _ADD_TURN = Statement(
         {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id, :begun_with)"""
 )
 # The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
-_EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
+_PAIR_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
             :content, :parts, :file_count::bigint, 'COMPLETED', NULL, :asked_parent_id::uuid, TRUE,
             :now::bigint, :now::bigint
         FROM conversation
@@ -58,13 +58,13 @@ _EXCHANGE_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn
         SELECT :reply_id::uuid, id, :reply_seq::bigint, :turn_id::uuid, 'assistant', 'text', '', NULL,
             0, 'PENDING', :model, :asked_id::uuid, TRUE, :now::bigint, NULL
         FROM conversation"""
-_ADD_EXCHANGE = Statement(
+_ADD_MESSAGE_AND_REPLY = Statement(
     f"""{_INSERT_MESSAGE} VALUES (:asked_id, :conversation_id, :asked_seq, :turn_id, 'user', 'text', :content,
         :parts, :file_count, 'COMPLETED', NULL, :asked_parent_id, TRUE, :now, :now),
         (:reply_id, :conversation_id, :reply_seq, :turn_id, 'assistant', 'text', '', NULL, 0, 'PENDING',
         :model, :asked_id, TRUE, :now, NULL)""",
     postgres=f"""WITH conversation AS (SELECT :conversation_id::uuid AS id)
-    {_INSERT_MESSAGE} {_EXCHANGE_ON_POSTGRES}""",
+    {_INSERT_MESSAGE} {_PAIR_ON_POSTGRES}""",
 )
 # PostgreSQL does all steps in one statement, hence one round trip.
 _BEGIN_IN_ONE = Statement(
@@ -76,7 +76,7 @@ _BEGIN_IN_ONE = Statement(
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
-    {_INSERT_MESSAGE} {_EXCHANGE_ON_POSTGRES}"""
+    {_INSERT_MESSAGE} {_PAIR_ON_POSTGRES}"""
 )
 
 # A turn and its reply end with the same status, usage and error. A completed turn has seen what is queued
@@ -316,7 +316,7 @@ def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
         yield from move_path(begun.conversation.id, begun.branch)
     yield Query(_ADD_TURN, values)
     if begun.user_message is not None:
-        yield Query(_ADD_EXCHANGE, values)
+        yield Query(_ADD_MESSAGE_AND_REPLY, values)
         if new.outside_id is not None:
             yield from bind_message(begun.conversation.id, new.outside_id, begun.user_message.id)
     else:

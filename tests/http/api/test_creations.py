@@ -17,10 +17,10 @@ from tests.making import ALICE
 from tests.postgres import Postgres
 from threadkeep import Client, Settings, create_app
 from threadkeep.domain.caps import OperatorCaps, TurnCaps
+from threadkeep.handling.routing import SMALL_CHANGE_BYTES, Route
 from threadkeep.http.protocols import FOREIGN_ROUTES
 from threadkeep.http.routes import ROUTES
 from threadkeep.ports.store import Store
-from threadkeep.requests.routing import SMALL_CHANGE_BYTES, Route
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.creations import Creations
 

@@ -12,18 +12,18 @@ import pytest
 from tests.conftest import ONLY_SQLITE, Api
 from tests.files.making import encode, gif_bomb, photograph, png_bomb
 from tests.http.calls import new_conversation, refusal
+from tests.imports.test_checks import whole_with
 from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf, make_pdf, make_zip_bomb
 from tests.talking import JSON, Talk
-from tests.transfers.test_imported import whole_with
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import FileNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.payload import content_hash
 from threadkeep.domain.user import User
+from threadkeep.imports.checks import check_whole
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.sending import NewMessage
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
-from threadkeep.transfers.imported import check_whole
 
 PHOTO = encode(photograph(640, 480), "JPEG")
 DIAGRAM = encode(photograph(64, 48), "PNG")
@@ -403,7 +403,7 @@ async def test_file_of_any_stored_type_is_downloaded_as_bytes(
     payload = replace(whole.payloads[0], sha256=content_hash(b"x"))
     conversation = replace(check_whole(whole).conversation, agent_id=agent.id)
     whole = replace(whole, conversation=conversation, payloads=[payload])
-    await api.store.exchange.add(whole, lambda _: b"x")
+    await api.store.whole_conversations.add(whole, lambda _: b"x")
     shared = await alice.post(f"/api/conversations/{conversation.id}/shares", json={})
     paths = ("/api/artifacts/", "/api/files/", f"/api/shares/{shared.json()['token']}/files/")
     for found in [await alice.get(f"{path}{payload.id}") for path in paths]:

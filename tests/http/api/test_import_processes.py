@@ -12,10 +12,10 @@ from tests.conftest import ONLY_SQLITE, Api
 from tests.http.api.test_imports import begin, ended, in_json, numbered
 from tests.http.calls import Json, items
 from tests.mcp.running import is_alive
-from threadkeep.exchange import confined
+from threadkeep.confined import isolated
+from threadkeep.confined.process import start_confined
+from threadkeep.imports import confined
 from threadkeep.testing import until
-from threadkeep.workers import isolated
-from threadkeep.workers.process import start_worker
 
 
 def called(title: str, number: int = 1) -> Json:
@@ -24,17 +24,17 @@ def called(title: str, number: int = 1) -> Json:
 
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Sequence[int]:
-    """The processes of imports, whose worker is one that burns if it is told to."""
+    """The processes of imports, one of which burns if it is told to."""
     started: list[int] = []
     folders = [*isolated.package_folders(), str(Path(__file__).parents[3])]
 
     async def start(module: str, *given: Any, **more: Any) -> Any:
-        process = await start_worker("tests.exchange.burning_worker", *given, **more)
+        process = await start_confined("tests.imports.burning_process", *given, **more)
         started.append(process.pid)
         return process
 
     monkeypatch.setattr(isolated, "package_folders", lambda: folders)
-    monkeypatch.setattr(confined, "start_worker", start)
+    monkeypatch.setattr(confined, "start_confined", start)
     return started
 
 

@@ -12,17 +12,17 @@ import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.contract.test_import_runs import make_run, make_silent
-from tests.exchange.foreign import branched, chatgpt, claude, said
-from tests.exchange.test_own import export_everything
 from tests.files.making import encode, photograph
 from tests.http.api.test_keys import make as make_key
 from tests.http.api.test_keys import using
 from tests.http.calls import Json, items, new_agent, refusal
+from tests.imports.foreign import branched, chatgpt, claude, said
+from tests.imports.test_own import export_everything
 from threadkeep import Settings
 from threadkeep.domain.caps import TurnCaps
+from threadkeep.imports import user_import as service
 from threadkeep.services.allowances import LocalAllowances
-from threadkeep.services.exchange import imports as service
-from threadkeep.services.exchange.reassignment import make_searchable
+from threadkeep.services.reassignment import make_searchable
 from threadkeep.testing import until
 
 
@@ -114,7 +114,7 @@ async def test_import_is_followed_and_stopped_and_what_is_imported_stays(
         await make_searchable(*given)
 
     monkeypatch.setattr(service, "make_searchable", pausing)
-    monkeypatch.setattr("threadkeep.services.exchange.import_runs.NOTE_EVERY_S", 0.01)
+    monkeypatch.setattr("threadkeep.imports.runs.NOTE_EVERY_S", 0.01)
     begun = await begin(alice, "export.json", in_json(*map(numbered, range(5))))
     await second.wait()
     path = f"/api/imports/{begun.json()['id']}"

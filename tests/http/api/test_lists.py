@@ -25,9 +25,9 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
+from threadkeep.handling.cursors import Cursors
 from threadkeep.ports.turn_log import Lease
 from threadkeep.ports.turns import NewTurn
-from threadkeep.requests.cursors import Cursors
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question, and a share needs its token; they have tests of their own.

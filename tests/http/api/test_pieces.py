@@ -10,21 +10,21 @@ import httpx
 import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
-from tests.exchange.foreign import branched, chatgpt, said
 from tests.http.api.test_caps import Capped, capped
 from tests.http.api.test_imports import begin, ended, in_json
 from tests.http.calls import Json, items, new_agent, refusal
 from tests.http.test_isolation import bodies, refused, served_operations
+from tests.imports.foreign import branched, chatgpt, said
 from tests.making import ALICE, NOW
 from tests.talking import Talk
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import AgentId
-from threadkeep.ports.exchange.foreign import ForeignConversation, ForeignMessage, ForeignText
+from threadkeep.imports.conversion import convert_conversation
+from threadkeep.imports.foreign import ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.ports.messages import MessageWindow
-from threadkeep.storage.exchange import writing
+from threadkeep.storage.imports import writing
 from threadkeep.testing import Say, ScriptedModel, until
-from threadkeep.transfers.foreign import convert_conversation
 
 __all__ = ["capped"]
 
@@ -114,8 +114,8 @@ async def test_deleting_a_user_ends_the_import_and_leaves_nothing(
     paused.go_on.set()
     services = await api.app.services()
     await until(lambda: not services.import_runs._running)  # pyright: ignore[reportPrivateUsage]
-    assert await api.store.exchange.owner_of("conversation", paused.written[0].id) is None
-    assert await api.store.exchange.owner_of("user", "alice") is None
+    assert await api.store.whole_conversations.owner_of("conversation", paused.written[0].id) is None
+    assert await api.store.whole_conversations.owner_of("user", "alice") is None
 
 
 async def test_deletion_that_a_crash_interrupted_is_finished_by_the_cleanup(
@@ -132,9 +132,9 @@ async def test_deletion_that_a_crash_interrupted_is_finished_by_the_cleanup(
         assert (await alice.delete("/api/users/alice")).status_code == 404
     refusal(await alice.get("/api/conversations"), 401, "UNAUTHENTICATED")
     refusal(await api.as_new_user("alice").get("/api/conversations"), 401, "UNAUTHENTICATED")
-    assert await api.store.exchange.owner_of("user", "alice") == "alice"
+    assert await api.store.whole_conversations.owner_of("user", "alice") == "alice"
     await services.users.sweep()
-    assert await api.store.exchange.owner_of("user", "alice") is None
+    assert await api.store.whole_conversations.owner_of("user", "alice") is None
 
 
 MESSAGES = 1500
@@ -175,7 +175,7 @@ async def test_long_conversation_never_keeps_the_event_loop(api: Api, alice: htt
     path = f"/api/conversations/{whole.conversation.id}"
     last = {"messageId": whole.messages[-1].id}
     async with watched() as importing:
-        await api.store.exchange.add(whole, lambda payload: b"")
+        await api.store.whole_conversations.add(whole, lambda payload: b"")
     async with watched() as forking:
         fork = await alice.post(f"{path}/fork", json=last)
     assert fork.json()["messageCount"] == MESSAGES

@@ -286,7 +286,9 @@ async def test_users_run_their_own_turns_and_owners_those_shared_with_them(
         assert told.startswith("Be long.")
         assert "Be brief." not in told
         # Whoever owns the agent now, and no longer the one who did.
-        moved = await alice.store.exchange.reassign(UserId("alice"), UserId("carla"), 1, alone=True)
+        moved = await alice.store.whole_conversations.reassign(
+            UserId("alice"), UserId("carla"), 1, alone=True
+        )
         assert moved.agents == 1
         refusal(await post(alice, turn), 404, "TURN_NOT_FOUND")
         assert (await rerun(carla, turn))["outcome"] == "COMPLETED"

@@ -331,9 +331,9 @@ async def test_report_holds_one_exchange_at_a_time_however_long_the_conversation
     services = await talk.app.services()
     report = await services.reports.report(User(UserId("local")), conversation)
     seen = 0
-    async for exchange in report.exchanges:
-        assert exchange.reply
-        assert exchange.reply.tool_calls[0].result == turns[seen][0].arguments
+    async for pair in report.pairs:
+        assert pair.reply
+        assert pair.reply.tool_calls[0].result == turns[seen][0].arguments
         seen += 1
         assert len(loaded) == 2 * seen, "the arguments and the result"
     assert seen == 3

@@ -254,7 +254,7 @@ async def test_slow_body_is_refused(tmp_path: Path):
 
 
 async def test_body_of_a_stranger_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("threadkeep.requests.bodies.DISCARD_S", 0.1)
+    monkeypatch.setattr("threadkeep.handling.bodies.DISCARD_S", 0.1)
     async with serving(tmp_path, jwt_secret=SECRET) as served:
         for path in (b"/api/agents", b"/api/chat", b"/api/agents/x/documents"):
             async with served.connect() as line:
@@ -272,7 +272,7 @@ async def test_body_of_a_stranger_is_not_waited_for(tmp_path: Path, monkeypatch:
 async def test_refused_sender_is_read_a_part_at_a_time(
     served: Served, sent: bytes, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("threadkeep.requests.discarding.PAUSE_S", PATIENCE_S)
+    monkeypatch.setattr("threadkeep.handling.discarding.PAUSE_S", PATIENCE_S)
     async with served.connect() as line:
         line.writer.write(sent + b"a" * 50_000_000)
         assert await line.status() in {413, 431}

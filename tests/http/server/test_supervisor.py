@@ -1,4 +1,4 @@
-"""The parent of workers, with workers that are ready only after they have been told to end."""
+"""The parent of processes, with processes that are ready only after they have been told to end."""
 
 import subprocess
 import sys
@@ -6,15 +6,15 @@ import textwrap
 
 PARENT = """
     import asyncio, sys
-    from threadkeep.http.server.supervisor import Supervisor, Worker
+    from threadkeep.http.server.supervisor import Supervisor, ServingProcess
 
-    def work(worker: Worker) -> int:
+    def work(process: ServingProcess) -> int:
         async def wait() -> None:
             ended = asyncio.Event()
-            worker.obey(drain=ended.set, retire=ended.set, end=ended.set)
-            print("started", worker.number, flush=True)
+            process.obey(drain=ended.set, retire=ended.set, end=ended.set)
+            print("started", process.number, flush=True)
             await ended.wait()
-            worker.report_ready()
+            process.report_ready()
 
         asyncio.run(wait())
         return 0

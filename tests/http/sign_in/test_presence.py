@@ -22,10 +22,10 @@ from threadkeep import Settings, create_app
 from threadkeep.domain.errors import Forbidden, StorageUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
+from threadkeep.handling import stream
+from threadkeep.handling.stream import EventStream, StreamEnd, broken_off
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.http.sign_in.presence import Presence
-from threadkeep.requests import stream
-from threadkeep.requests.stream import EventStream, StreamEnd, broken_off
 from threadkeep.testing import ScriptedModel, scripted_settings
 
 ALICE = User(UserId("alice"))

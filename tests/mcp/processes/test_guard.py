@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mcp.running import CHAOS, is_alive, until
-from threadkeep.workers.isolated import isolated_command
+from threadkeep.confined.isolated import isolated_command
 
 OWNER = """
 import asyncio, sys

@@ -16,6 +16,7 @@ import pytest
 
 from tests.serving import Server
 from threadkeep.cli.privacy import PROVIDER_KEYS
+from threadkeep.confined.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.mcp import StdioServer
 from threadkeep.domain.secret import Secret
@@ -30,7 +31,6 @@ from threadkeep.mcp.processes.own_ports import own_ports
 from threadkeep.mcp.processes.process import ServerProcess
 from threadkeep.mcp.processes.programs import ServerEnvironment, ServerKey
 from threadkeep.mcp.processes.sandbox import Kind, Sandbox
-from threadkeep.workers.landlock import SINCE_PORTS, SINCE_SIGNALS, landlock_version
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 HAS_BUBBLEWRAP = confine.has_bubblewrap()

@@ -150,7 +150,7 @@ async def test_large_message_that_nobody_can_read_is_an_error(here: Pooled, monk
     await here.tools(chaos())
     for name, place in (("sys.executable", "/no/such/python"), ("__file__", "/no/such/file")):
         with monkeypatch.context() as patched:
-            patched.setattr(f"threadkeep.workers.isolated.{name}", place)
+            patched.setattr(f"threadkeep.confined.isolated.{name}", place)
             returned = await here.call(chaos(), "rows", rows=10_000)
         assert (returned.status, returned.error) == ("error", CANNOT_READ)
     assert (await here.call(chaos(), "echo", text="still here")).result == "still here"

@@ -30,12 +30,12 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.frames import encode_json
 from threadkeep.protocols.ag_ui.messages import messages_of
-from threadkeep.requests.stream import StreamEnd
 
 RUN = Run(thread_id="thread", run_id="run", is_1_0=True)
 EXPIRES_AT = 1_900_000_000_000

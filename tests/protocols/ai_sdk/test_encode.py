@@ -35,13 +35,13 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
 from threadkeep.protocols.ai_sdk.frames import Version
 from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
-from threadkeep.requests.stream import StreamEnd
 
 VERSIONS: tuple[Version, ...] = (5, 6, 7)
 every_version = pytest.mark.parametrize("version", VERSIONS)

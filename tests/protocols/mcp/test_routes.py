@@ -17,7 +17,6 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from tests.conftest import SECRET
 from tests.talking import Talk, talking
-from threadkeep.protocols.mcp import exchange
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, scripted_settings, until
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -239,11 +238,11 @@ async def reply_of(talk: Talk, conversation_id: str, expected: str) -> None:
 
 
 async def nothing_runs() -> None:
-    """Waits until no task of the SDK or of an exchange is left."""
+    """Waits until no task of the SDK or of a response is left."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             shown = map(repr, asyncio.all_tasks())
-            if not any("site-packages/mcp" in it or "protocols/mcp/exchange" in it for it in shown):
+            if not any("site-packages/mcp" in it or "protocols/mcp/response" in it for it in shown):
                 return
             await asyncio.sleep(0.02)
 
@@ -254,7 +253,7 @@ async def test_client_that_stops_reading_is_dropped_and_the_turn_goes_on(
     caplog.set_level(logging.INFO, "threadkeep")
     agent_id = (await talk.client.post("/api/agents", json={"name": "Advisor"})).json()["id"]
     model.script([*[Say("0123456789" * 50_000)] * 20, Say("end")])
-    monkeypatch.setattr(exchange, "SLOWEST_READ_S", 0.1)
+    monkeypatch.setattr("threadkeep.protocols.mcp.response.SLOWEST_READ_S", 0.1)
     body = request("tools/call", name="send_message", arguments={"content": "Hi", "agentId": agent_id})
     body["params"]["_meta"]["progressToken"] = 1
     sent = headers("tools/call", name="send_message")

@@ -25,8 +25,8 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.mcp import CLIENT
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead, WholeCompletion
-from threadkeep.requests.stream import StreamEnd
 from threadkeep.sse import EventReader
 
 START = TurnStart("c1", "m1", "m2", "scripted")

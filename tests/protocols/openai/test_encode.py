@@ -43,8 +43,8 @@ from threadkeep.domain.events import (
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead, ResponseStream
-from threadkeep.requests.stream import StreamEnd
 from threadkeep.sse import EventReader
 
 EVENTS: TypeAdapter[ResponseStreamEvent] = TypeAdapter(ResponseStreamEvent)

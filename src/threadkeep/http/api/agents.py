@@ -15,13 +15,13 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.text import one_line
+from threadkeep.handling.etags import etag, expected_version
+from threadkeep.handling.merge_patch import merge_patch
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
-from threadkeep.requests.etags import etag, expected_version
-from threadkeep.requests.merge_patch import merge_patch
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
@@ -60,76 +60,80 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = UNSET
 
 
-async def create_agent(call: Call, *, body: AgentBody) -> ViewResponse[AgentDetailView]:
+async def create_agent(request: RequestContext, *, body: AgentBody) -> ViewResponse[AgentDetailView]:
     """Create an agent. You become its owner."""
     return await _detail(
-        await call.services.agents.create(call.user, _draft(body, {}, call.services.agents.default_settings)),
-        call,
+        await request.services.agents.create(
+            request.user, _draft(body, {}, request.services.agents.default_settings)
+        ),
+        request,
     )
 
 
-async def list_agents(call: Call, *, query: PageQuery) -> PageView[AgentView]:
+async def list_agents(request: RequestContext, *, query: PageQuery) -> PageView[AgentView]:
     """List your own agents and the public ones, oldest first."""
-    pager = Pager(call.cursors, call.user, "agents", query)
-    found = await call.services.agents.page(
-        call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    pager = Pager(request.cursors, request.user, "agents", query)
+    found = await request.services.agents.page(
+        request.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(
         found,
         lambda agent: agent.id,
-        lambda agents: [agent_view(call.services.agents.as_it_runs(it), call.user) for it in agents],
+        lambda agents: [agent_view(request.services.agents.as_it_runs(it), request.user) for it in agents],
     )
 
 
-async def get_agent(call: Call, *, agent_id: str) -> ViewResponse[AgentDetailView]:
+async def get_agent(request: RequestContext, *, agent_id: str) -> ViewResponse[AgentDetailView]:
     """Read an agent. Only its owner and admins see more than name, description and owner."""
-    return await _detail(await call.services.agents.get(call.user, agent_id), call)
+    return await _detail(await request.services.agents.get(request.user, agent_id), request)
 
 
-async def patch_agent(call: Call, *, agent_id: str, body: AgentPatch) -> ViewResponse[AgentDetailView]:
+async def patch_agent(
+    request: RequestContext, *, agent_id: str, body: AgentPatch
+) -> ViewResponse[AgentDetailView]:
     """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
 
     def revise(agent: Agent) -> AgentDraft:
         merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
         try:
             revised = msgspec.convert(merged, AgentBody)
-            return _draft(revised, agent.settings.mcp_servers, call.services.agents.default_settings)
+            return _draft(revised, agent.settings.mcp_servers, request.services.agents.default_settings)
         except msgspec.ValidationError as exc:
             raise invalid_request(exc, AgentBody) from exc
 
-    agent = await call.services.agents.update(
-        call.user, agent_id, revise, expected_version=expected_version(call)
+    agent = await request.services.agents.update(
+        request.user, agent_id, revise, expected_version=expected_version(request)
     )
-    return await _detail(agent, call)
+    return await _detail(agent, request)
 
 
-async def duplicate_agent(call: Call, *, agent_id: str) -> ViewResponse[AgentDetailView]:
+async def duplicate_agent(request: RequestContext, *, agent_id: str) -> ViewResponse[AgentDetailView]:
     """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
 
     It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
     copy of somebody else's agent has no secrets of MCP servers: those that need some are switched off.
     """
-    return await _detail(await call.services.agent_copies.make(call.user, agent_id), call)
+    return await _detail(await request.services.agent_copies.make(request.user, agent_id), request)
 
 
-async def delete_agent(call: Call, *, agent_id: str) -> None:
+async def delete_agent(request: RequestContext, *, agent_id: str) -> None:
     """Delete an agent. Conversations with it stay readable. You can't delete the default agent."""
-    await call.services.agents.delete(call.user, agent_id)
+    await request.services.agents.delete(request.user, agent_id)
 
 
-async def list_audit(call: Call, *, query: PageQuery) -> PageView[AuditEntryView]:
+async def list_audit(request: RequestContext, *, query: PageQuery) -> PageView[AuditEntryView]:
     """List who changed agents, gateways and keys or stopped turns, newest first. For admins."""
-    pager = Pager(call.cursors, call.user, "audit", query)
-    found = await call.services.agents.audit(
-        call.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    pager = Pager(request.cursors, request.user, "audit", query)
+    found = await request.services.agents.audit(
+        request.user, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(found, lambda entry: entry.id, lambda entries: [audit_view(it) for it in entries])
 
 
-async def _detail(agent: Agent, call: Call) -> ViewResponse[AgentDetailView]:
-    reports = await call.services.mcp_servers.report(agent) if agent.is_open_to(call.user) else None
-    shown = call.services.agents.as_it_runs(agent)
-    return ViewResponse(agent_detail_view(shown, call.user, reports), headers=etag(agent.version))
+async def _detail(agent: Agent, request: RequestContext) -> ViewResponse[AgentDetailView]:
+    reports = await request.services.mcp_servers.report(agent) if agent.is_open_to(request.user) else None
+    shown = request.services.agents.as_it_runs(agent)
+    return ViewResponse(agent_detail_view(shown, request.user, reports), headers=etag(agent.version))
 
 
 def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:

@@ -7,8 +7,8 @@ from msgspec import Meta, Struct
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
+from threadkeep.handling.routing import RequestContext
 from threadkeep.http.api.turns import turn_view
-from threadkeep.requests.routing import Call
 from threadkeep.wire.approvals import AllowedToolsView, ApprovalsView, allowed_tools_view, approval_view
 from threadkeep.wire.turns import TurnView
 
@@ -49,22 +49,26 @@ class DisallowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tool: str
 
 
-async def list_approvals(call: Call) -> ApprovalsView:
+async def list_approvals(request: RequestContext) -> ApprovalsView:
     """List the open requests of your turns in all conversations, oldest first."""
-    return ApprovalsView(items=[approval_view(it) for it in await call.services.approvals.open(call.user)])
+    return ApprovalsView(
+        items=[approval_view(it) for it in await request.services.approvals.open(request.user)]
+    )
 
 
-async def list_allowed_tools(call: Call, *, conversation_id: str) -> AllowedToolsView:
+async def list_allowed_tools(request: RequestContext, *, conversation_id: str) -> AllowedToolsView:
     """List the tools that you have allowed for a whole conversation: their calls no longer ask."""
-    return allowed_tools_view(await call.services.approvals.allowed_tools(call.user, conversation_id))
+    return allowed_tools_view(await request.services.approvals.allowed_tools(request.user, conversation_id))
 
 
-async def disallow_tool(call: Call, *, conversation_id: str, query: DisallowQuery) -> None:
+async def disallow_tool(request: RequestContext, *, conversation_id: str, query: DisallowQuery) -> None:
     """Take back that a tool is allowed for a whole conversation; its next call asks again."""
-    await call.services.approvals.disallow(call.user, conversation_id, query.server, query.tool)
+    await request.services.approvals.disallow(request.user, conversation_id, query.server, query.tool)
 
 
-async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: AnswerBody) -> TurnView:
+async def answer_approval(
+    request: RequestContext, *, turn_id: str, request_id: str, body: AnswerBody
+) -> TurnView:
     """Answer a turn's request; the turn continues. Repeating the same answer changes nothing."""
     decision = Decision(
         action=ApprovalAction(body.action),
@@ -74,4 +78,4 @@ async def answer_approval(call: Call, *, turn_id: str, request_id: str, body: An
         content=body.content,
         error=body.error,
     )
-    return turn_view(await call.services.approvals.decide(call.user, turn_id, request_id, decision))
+    return turn_view(await request.services.approvals.decide(request.user, turn_id, request_id, decision))

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct, field
 
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.services.briefings import BriefingDraft
 from threadkeep.wire.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
 
@@ -61,7 +61,7 @@ class StartedConversationView(View, frozen=True, kw_only=True):
     message_id: Id
 
 
-async def create_briefing(call: Call, *, body: BriefingBody) -> BriefingView:
+async def create_briefing(request: RequestContext, *, body: BriefingBody) -> BriefingView:
     """Send a briefing to a known user on behalf of an agent. For the agent's owner and admins."""
     if len(msgspec.json.encode((body.data, body.actions))) > MOST_EXTRA_BYTES:
         raise InvalidRequest(
@@ -76,14 +76,14 @@ async def create_briefing(call: Call, *, body: BriefingBody) -> BriefingView:
         data=body.data,
         actions=tuple(body.actions),
     )
-    return _view(await call.services.briefings.create(call.user, draft))
+    return _view(await request.services.briefings.create(request.user, draft))
 
 
-async def list_briefings(call: Call, *, query: BriefingQuery) -> PageView[BriefingView]:
+async def list_briefings(request: RequestContext, *, query: BriefingQuery) -> PageView[BriefingView]:
     """List your briefings, newest first."""
-    pager = Pager(call.cursors, call.user, f"briefings {query.unread}", query)
-    found = await call.services.briefings.page(
-        call.user,
+    pager = Pager(request.cursors, request.user, f"briefings {query.unread}", query)
+    found = await request.services.briefings.page(
+        request.user,
         unread=query.unread,
         before=pager.after(str),
         offset=pager.offset,
@@ -92,22 +92,24 @@ async def list_briefings(call: Call, *, query: BriefingQuery) -> PageView[Briefi
     return pager.page(found, lambda briefing: briefing.id, lambda briefings: list(map(_view, briefings)))
 
 
-async def start_conversation(call: Call, *, briefing_id: str) -> StartedConversationView:
+async def start_conversation(request: RequestContext, *, briefing_id: str) -> StartedConversationView:
     """Open a briefing: adds its card to your main conversation with the agent, once."""
-    conversation_id, message_id = await call.services.briefings.start_conversation(call.user, briefing_id)
+    conversation_id, message_id = await request.services.briefings.start_conversation(
+        request.user, briefing_id
+    )
     return StartedConversationView(
         conversation_id=conversation_id, conversation_alias=conversation_id, message_id=message_id
     )
 
 
-async def read_briefing(call: Call, *, briefing_id: str) -> BriefingView:
+async def read_briefing(request: RequestContext, *, briefing_id: str) -> BriefingView:
     """Mark a briefing as read."""
-    return _view(await call.services.briefings.read(call.user, briefing_id))
+    return _view(await request.services.briefings.read(request.user, briefing_id))
 
 
-async def delete_briefing(call: Call, *, briefing_id: str) -> None:
+async def delete_briefing(request: RequestContext, *, briefing_id: str) -> None:
     """Delete a briefing. Its card stays in the conversation."""
-    await call.services.briefings.delete(call.user, briefing_id)
+    await request.services.briefings.delete(request.user, briefing_id)
 
 
 def _view(briefing: Briefing) -> BriefingView:

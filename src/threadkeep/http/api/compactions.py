@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
@@ -32,24 +32,28 @@ class CompactionView(View, frozen=True, kw_only=True):
     created_at: Time
 
 
-async def compact(call: Call, *, conversation_id: str, body: CompactBody) -> CompactionView:
+async def compact(request: RequestContext, *, conversation_id: str, body: CompactBody) -> CompactionView:
     """Replace older messages in the context with a summary. They stay readable, marked as archived."""
-    compaction = await call.services.compactions.compact(call.user, conversation_id, keep_last=body.keep_last)
+    compaction = await request.services.compactions.compact(
+        request.user, conversation_id, keep_last=body.keep_last
+    )
     return _view(compaction)
 
 
-async def list_compactions(call: Call, *, conversation_id: str, query: PageQuery) -> PageView[CompactionView]:
+async def list_compactions(
+    request: RequestContext, *, conversation_id: str, query: PageQuery
+) -> PageView[CompactionView]:
     """List a conversation's compactions, newest first."""
-    pager = Pager(call.cursors, call.user, f"compactions {conversation_id.lower()}", query)
-    found = await call.services.compactions.page(
-        call.user, conversation_id, before=pager.after(int), offset=pager.offset, limit=pager.fetch_limit
+    pager = Pager(request.cursors, request.user, f"compactions {conversation_id.lower()}", query)
+    found = await request.services.compactions.page(
+        request.user, conversation_id, before=pager.after(int), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(found, lambda it: it.to_seq, lambda compactions: list(map(_view, compactions)))
 
 
-async def undo_compaction(call: Call, *, conversation_id: str, compaction_id: str) -> None:
+async def undo_compaction(request: RequestContext, *, conversation_id: str, compaction_id: str) -> None:
     """Undo the latest compaction: its messages return to the context."""
-    await call.services.compactions.undo(call.user, conversation_id, compaction_id)
+    await request.services.compactions.undo(request.user, conversation_id, compaction_id)
 
 
 def _view(compaction: Compaction) -> CompactionView:

@@ -9,13 +9,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
+from threadkeep.handling.idempotency import idempotency_key
+from threadkeep.handling.merge_patch import merge_patch
+from threadkeep.handling.paging import Limit, PageQuery, Pager
+from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.http.api.turns import Tip
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
-from threadkeep.requests.idempotency import idempotency_key
-from threadkeep.requests.merge_patch import merge_patch
-from threadkeep.requests.paging import Limit, PageQuery, Pager
-from threadkeep.requests.routing import Call, ViewResponse
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
@@ -101,44 +101,48 @@ class ContextQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def create_conversation(
-    call: Call, *, agent_id: str, body: ConversationBody
+    request: RequestContext, *, agent_id: str, body: ConversationBody
 ) -> ViewResponse[ConversationView]:
     """Start another conversation with an agent. The same `Idempotency-Key` never starts a second one."""
-    conversation, made = await call.services.conversations.create(
-        call.user,
+    conversation, made = await request.services.conversations.create(
+        request.user,
         agent_id,
         title=body.title,
         metadata=_checked_metadata(body.metadata),
-        idempotency_key=idempotency_key(call.request),
+        idempotency_key=idempotency_key(request.http),
     )
-    return _made_or_found(call, conversation, made)
+    return _made_or_found(request, conversation, made)
 
 
-async def put_main_conversation(call: Call, *, agent_id: str) -> ViewResponse[ConversationView]:
+async def put_main_conversation(request: RequestContext, *, agent_id: str) -> ViewResponse[ConversationView]:
     """Get the main conversation with an agent, creating it if needed: 201 if created, otherwise 200."""
-    return _made_or_found(call, *await call.services.conversations.main(call.user, agent_id))
+    return _made_or_found(request, *await request.services.conversations.main(request.user, agent_id))
 
 
 async def list_agent_conversations(
-    call: Call, *, agent_id: str, query: ConversationQuery
+    request: RequestContext, *, agent_id: str, query: ConversationQuery
 ) -> PageView[ConversationView]:
     """List your conversations with an agent, latest activity first."""
-    return await _conversation_page(call, AgentId(agent_id.lower()), query)
+    return await _conversation_page(request, AgentId(agent_id.lower()), query)
 
 
-async def list_conversations(call: Call, *, query: ConversationQuery) -> PageView[ConversationView]:
+async def list_conversations(
+    request: RequestContext, *, query: ConversationQuery
+) -> PageView[ConversationView]:
     """List your conversations, latest activity first."""
-    return await _conversation_page(call, None, query)
+    return await _conversation_page(request, None, query)
 
 
-async def get_conversation(call: Call, *, conversation_id: str) -> ConversationDetailView:
+async def get_conversation(request: RequestContext, *, conversation_id: str) -> ConversationDetailView:
     """Read a conversation with its latest messages, at most 50; `nextCursor` continues with older ones."""
-    detail = await call.services.conversations.detail(call.user, conversation_id, latest=LATEST_IN_DETAIL + 1)
+    detail = await request.services.conversations.detail(
+        request.user, conversation_id, latest=LATEST_IN_DETAIL + 1
+    )
     messages = detail.messages[-LATEST_IN_DETAIL:]
     cursor = None
     if len(detail.messages) > LATEST_IN_DETAIL or detail.is_cut:
         listing = _message_listing(detail.conversation.id, newest_first=True, include=None)
-        cursor = call.cursors.write(call.user, listing, messages[0].seq)
+        cursor = request.cursors.write(request.user, listing, messages[0].seq)
     return conversation_detail_view(
         detail.conversation,
         messages,
@@ -151,7 +155,7 @@ async def get_conversation(call: Call, *, conversation_id: str) -> ConversationD
 
 
 async def patch_conversation(
-    call: Call, *, conversation_id: str, body: ConversationPatch
+    request: RequestContext, *, conversation_id: str, body: ConversationPatch
 ) -> ConversationView:
     """Rename, archive, pin or annotate a conversation. This does not change its position in the list."""
 
@@ -168,32 +172,36 @@ async def patch_conversation(
             conversation = replace(conversation, metadata=_checked_metadata(merged))
         return conversation
 
-    return conversation_view(await call.services.conversations.update(call.user, conversation_id, change))
+    return conversation_view(
+        await request.services.conversations.update(request.user, conversation_id, change)
+    )
 
 
-async def delete_conversation(call: Call, *, conversation_id: str, query: DeleteQuery) -> None:
+async def delete_conversation(request: RequestContext, *, conversation_id: str, query: DeleteQuery) -> None:
     """Delete a conversation. You can restore it until it is purged; `purge=true` purges it immediately."""
-    conversations = call.services.conversations
+    conversations = request.services.conversations
     if not query.if_deleted:
-        await conversations.delete(call.user, conversation_id, purge=query.purge)
+        await conversations.delete(request.user, conversation_id, purge=query.purge)
     elif query.purge:
-        await conversations.purge_deleted(call.user, conversation_id)
+        await conversations.purge_deleted(request.user, conversation_id)
     else:
         raise InvalidRequest("Use ifDeleted together with purge=true.", param="ifDeleted")
 
 
-async def restore_conversation(call: Call, *, conversation_id: str) -> ConversationView:
+async def restore_conversation(request: RequestContext, *, conversation_id: str) -> ConversationView:
     """Restore a deleted conversation."""
-    return conversation_view(await call.services.conversations.restore(call.user, conversation_id))
+    return conversation_view(await request.services.conversations.restore(request.user, conversation_id))
 
 
-async def rotate_session(call: Call, *, conversation_id: str) -> ConversationView:
+async def rotate_session(request: RequestContext, *, conversation_id: str) -> ConversationView:
     """Give a conversation a new `sessionId`; the old one stops working."""
-    conversation = await call.services.conversations.rotate_session(call.user, conversation_id)
+    conversation = await request.services.conversations.rotate_session(request.user, conversation_id)
     return conversation_view(conversation, with_session=True)
 
 
-async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery) -> PageView[MessageView]:
+async def list_messages(
+    request: RequestContext, *, conversation_id: str, query: MessageQuery
+) -> PageView[MessageView]:
     """List a conversation's messages, oldest first; `order=desc` for newest first."""
     listings = {
         newest_first: _message_listing(conversation_id, newest_first=newest_first, include=query.include)
@@ -202,8 +210,8 @@ async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery
     newest_first = query.order == "desc"
     if query.order is None and query.cursor is not None:
         # The cursor from a conversation's detail pages backwards, without `order=desc`.
-        newest_first = _reads(call, listings[True], query.cursor)
-    pager = Pager(call.cursors, call.user, listings[newest_first], query)
+        newest_first = _reads(request, listings[True], query.cursor)
+    pager = Pager(request.cursors, request.user, listings[newest_first], query)
     window = MessageWindow(query.after_seq, query.before_seq, newest_first, query.include is not None)
     position = pager.after(int)
     if position is not None and newest_first:
@@ -211,8 +219,8 @@ async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery
         window = replace(window, before_seq=before_seq)
     elif position is not None:
         window = replace(window, after_seq=max(position, window.after_seq))
-    page = await call.services.conversations.messages(
-        call.user, conversation_id, window, offset=pager.offset, limit=pager.fetch_limit
+    page = await request.services.conversations.messages(
+        request.user, conversation_id, window, offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(
         page.messages,
@@ -222,57 +230,61 @@ async def list_messages(call: Call, *, conversation_id: str, query: MessageQuery
     )
 
 
-async def get_context(call: Call, *, conversation_id: str, query: ContextQuery) -> ContextView:
+async def get_context(request: RequestContext, *, conversation_id: str, query: ContextQuery) -> ContextView:
     """Get the latest messages as role and content, ready to send from another engine."""
-    context = await call.services.conversations.context(call.user, conversation_id, limit=query.limit)
+    context = await request.services.conversations.context(request.user, conversation_id, limit=query.limit)
     return ContextView(messages=[ContextMessageView(role=it.role, content=it.content) for it in context])
 
 
-async def list_chat_messages(call: Call, *, query: MessageQuery) -> PageView[MessageView]:
+async def list_chat_messages(request: RequestContext, *, query: MessageQuery) -> PageView[MessageView]:
     """List the messages of your main conversation with the default agent."""
-    conversation = await call.services.conversations.find_main_with_default_agent(call.user)
+    conversation = await request.services.conversations.find_main_with_default_agent(request.user)
     if conversation is None:
-        pager = Pager(call.cursors, call.user, "messages", query)
+        pager = Pager(request.cursors, request.user, "messages", query)
         pager.after(int)  # any cursor belongs to another list
         return PageView(items=(), next_cursor=None)
-    return await list_messages(call, conversation_id=conversation.id, query=query)
+    return await list_messages(request, conversation_id=conversation.id, query=query)
 
 
-async def choose_path(call: Call, *, conversation_id: str, body: PathBody) -> ConversationView:
+async def choose_path(request: RequestContext, *, conversation_id: str, body: PathBody) -> ConversationView:
     """Make the branch through a message the active path, continuing with the newest message at each step."""
     return conversation_view(
-        await call.services.branches.choose(call.user, conversation_id, body.message_id, tip_id=body.tip)
+        await request.services.branches.choose(
+            request.user, conversation_id, body.message_id, tip_id=body.tip
+        )
     )
 
 
 async def fork_conversation(
-    call: Call, *, conversation_id: str, body: ForkBody
+    request: RequestContext, *, conversation_id: str, body: ForkBody
 ) -> ViewResponse[ConversationView]:
     """Start a new conversation with everything up to a message. It does not count as usage."""
-    forked = await call.services.branches.fork(call.user, conversation_id, body.message_id)
-    return _made_or_found(call, forked, True)
+    forked = await request.services.branches.fork(request.user, conversation_id, body.message_id)
+    return _made_or_found(request, forked, True)
 
 
-def _made_or_found(call: Call, conversation: Conversation, made: bool) -> ViewResponse[ConversationView]:
+def _made_or_found(
+    request: RequestContext, conversation: Conversation, made: bool
+) -> ViewResponse[ConversationView]:
     view = conversation_view(conversation, with_session=True)
-    location = call.link(f"/api/conversations/{conversation.id}")
+    location = request.link(f"/api/conversations/{conversation.id}")
     return ViewResponse(view, 201 if made else 200, {"Location": location})
 
 
 async def _conversation_page(
-    call: Call, agent_id: AgentId | None, query: ConversationQuery
+    request: RequestContext, agent_id: AgentId | None, query: ConversationQuery
 ) -> PageView[ConversationView]:
     which = ConversationFilter(agent_id, query.status, query.pinned)
     listing = f"conversations {which.agent_id} {which.status} {which.pinned}"
-    pager = Pager(call.cursors, call.user, listing, query)
-    found = await call.services.conversations.page(
-        call.user,
+    pager = Pager(request.cursors, request.user, listing, query)
+    found = await request.services.conversations.page(
+        request.user,
         which,
         after=pager.after(tuple[int, str]),
         offset=pager.offset,
         limit=pager.fetch_limit,
     )
-    purge_time = call.services.conversations.purge_time
+    purge_time = request.services.conversations.purge_time
     return pager.page(
         found,
         lambda it: (it.updated_at if it.deleted_at is None else it.deleted_at, it.id),
@@ -284,9 +296,9 @@ def _message_listing(conversation_id: str, *, newest_first: bool, include: str |
     return f"messages {conversation_id.lower()} {newest_first} {include}"
 
 
-def _reads(call: Call, listing: str, cursor: str) -> bool:
+def _reads(request: RequestContext, listing: str, cursor: str) -> bool:
     try:
-        call.cursors.read(call.user, listing, cursor, int)
+        request.cursors.read(request.user, listing, cursor, int)
     except InvalidRequest:
         return False
     return True

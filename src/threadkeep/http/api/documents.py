@@ -5,9 +5,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
-from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.wire.documents import (
     DocumentsView,
     DocumentView,
@@ -35,13 +35,13 @@ class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     limit: Annotated[int, Meta(ge=1, le=200)] = 20
 
 
-async def add_documents(call: Call, *, agent_id: str, files: UploadedFiles) -> DocumentsView:
+async def add_documents(request: RequestContext, *, agent_id: str, files: UploadedFiles) -> DocumentsView:
     """Upload one or more files (PDF, DOCX, HTML, Markdown, text, CSV) for an agent to search.
 
     If Threadkeep rejects one file, it accepts none.
     """
-    documents = call.services.documents
-    agent = await call.services.agents.get_open(call.user, agent_id)
+    documents = request.services.documents
+    agent = await request.services.agents.get_open(request.user, agent_id)
     async with files.read() as uploads:
         if not uploads:
             raise InvalidRequest("The request contains no file.", param="files")
@@ -49,43 +49,47 @@ async def add_documents(call: Call, *, agent_id: str, files: UploadedFiles) -> D
     return DocumentsView(items=[document_view(document) for document in kept])
 
 
-async def list_documents(call: Call, *, agent_id: str, query: PageQuery) -> PageView[DocumentView]:
+async def list_documents(
+    request: RequestContext, *, agent_id: str, query: PageQuery
+) -> PageView[DocumentView]:
     """List an agent's documents, newest first."""
-    pager = Pager(call.cursors, call.user, f"documents {agent_id.lower()}", query)
-    found = await call.services.documents.page(
-        call.user, agent_id, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    pager = Pager(request.cursors, request.user, f"documents {agent_id.lower()}", query)
+    found = await request.services.documents.page(
+        request.user, agent_id, before=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(
         found, lambda document: document.id, lambda documents: [document_view(it) for it in documents]
     )
 
 
-async def get_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
+async def get_document(request: RequestContext, *, agent_id: str, document_id: str) -> DocumentView:
     """Read a document's status."""
-    return document_view(await call.services.documents.get(call.user, agent_id, document_id))
+    return document_view(await request.services.documents.get(request.user, agent_id, document_id))
 
 
-async def list_passages(call: Call, *, agent_id: str, document_id: str, query: PassageQuery) -> PassagesView:
+async def list_passages(
+    request: RequestContext, *, agent_id: str, document_id: str, query: PassageQuery
+) -> PassagesView:
     """Read a document's text, passage by passage, from a position on."""
-    document, chunks = await call.services.documents.passages(
-        call.user, agent_id, document_id, first=query.from_position, limit=query.limit
+    document, chunks = await request.services.documents.passages(
+        request.user, agent_id, document_id, first=query.from_position, limit=query.limit
     )
     return passages_view(document, chunks)
 
 
-async def retry_document(call: Call, *, agent_id: str, document_id: str) -> DocumentView:
+async def retry_document(request: RequestContext, *, agent_id: str, document_id: str) -> DocumentView:
     """Process a failed document again."""
-    return document_view(await call.services.documents.retry(call.user, agent_id, document_id))
+    return document_view(await request.services.documents.retry(request.user, agent_id, document_id))
 
 
-async def delete_document(call: Call, *, agent_id: str, document_id: str) -> None:
+async def delete_document(request: RequestContext, *, agent_id: str, document_id: str) -> None:
     """Delete a document and remove it from search."""
-    await call.services.documents.delete(call.user, agent_id, document_id)
+    await request.services.documents.delete(request.user, agent_id, document_id)
 
 
-async def search_documents(call: Call, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
+async def search_documents(request: RequestContext, *, agent_id: str, query: DocumentSearchQuery) -> HitsView:
     """Search an agent's documents by keyword and by meaning."""
-    found = await call.services.documents.search(
-        call.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
+    found = await request.services.documents.search(
+        request.user, agent_id, query.q, top_k=query.top_k, threshold=query.threshold
     )
     return HitsView(items=[hit_view(hit) for hit in found.hits], notice=found.notice)

@@ -10,7 +10,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.services.executions import MOST_EVENTS_AT_ONCE
 from threadkeep.wire.executions import RunsView, RunView
 
@@ -95,14 +95,16 @@ class ExecutionsBody(_Body, frozen=True, kw_only=True):
     events: Annotated[Sequence[ExecutionEventBody], Meta(max_length=MOST_EVENTS_AT_ONCE)]
 
 
-async def record_executions(call: Call, *, conversation_id: str, body: ExecutionsBody) -> RunsView:
+async def record_executions(
+    request: RequestContext, *, conversation_id: str, body: ExecutionsBody
+) -> RunsView:
     """Record turns that ran in another engine.
 
     Events can arrive in any order and more than once. Threadkeep keeps them until both the start and the end
     of the run have arrived; then the run becomes a turn with its messages, once. Later events are ignored.
     """
     events = [_event(event) for event in body.events]
-    runs = await call.services.executions.record(call.user, conversation_id, events)
+    runs = await request.services.executions.record(request.user, conversation_id, events)
     return RunsView(items=[RunView(run_id=run.run_id, turn_id=run.turn_id) for run in runs])
 
 

@@ -5,10 +5,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, field
 
 from threadkeep.domain.feedback import Rating
+from threadkeep.handling.moments import Moment, milliseconds
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.feedback import FeedbackFilter, RatedReply
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.rated_answers import RatedAnswerView
@@ -44,15 +44,19 @@ class FeedbackQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid
     )
 
 
-async def rate_message(call: Call, *, message_id: str, body: FeedbackBody) -> FeedbackView | None:
+async def rate_message(
+    request: RequestContext, *, message_id: str, body: FeedbackBody
+) -> FeedbackView | None:
     """Rate a finished answer in one of your conversations; 204 if `rating` is null."""
-    rated = await call.services.feedback.rate(
-        call.user, message_id, body.rating, note=body.note, share_text=body.share_text
+    rated = await request.services.feedback.rate(
+        request.user, message_id, body.rating, note=body.note, share_text=body.share_text
     )
     return feedback_view(rated) if rated else None
 
 
-async def list_feedback(call: Call, *, agent_id: str, query: FeedbackQuery) -> PageView[RatedAnswerView]:
+async def list_feedback(
+    request: RequestContext, *, agent_id: str, query: FeedbackQuery
+) -> PageView[RatedAnswerView]:
     """List users' ratings of an agent's answers, newest first; for the agent's owner and admins.
 
     Only the owner reads texts, and only of turns whose users share them. Admins own the agents without an
@@ -60,9 +64,9 @@ async def list_feedback(call: Call, *, agent_id: str, query: FeedbackQuery) -> P
     """
     since, until = milliseconds(query.since, "from"), milliseconds(query.until, "to")
     which = FeedbackFilter(rating=query.rating, model=query.model, since=since, until=until)
-    pager = Pager(call.cursors, call.user, f"feedback {agent_id.lower()} {which}", query)
-    found = await call.services.feedback.page(
-        call.user,
+    pager = Pager(request.cursors, request.user, f"feedback {agent_id.lower()} {which}", query)
+    found = await request.services.feedback.page(
+        request.user,
         agent_id,
         which,
         before=pager.after(tuple[int, str]),
@@ -72,11 +76,11 @@ async def list_feedback(call: Call, *, agent_id: str, query: FeedbackQuery) -> P
     return pager.page(
         found,
         lambda it: (it.feedback.updated_at, it.feedback.message_id),
-        lambda items: [_rated_view(call, it) for it in items],
+        lambda items: [_rated_view(request, it) for it in items],
     )
 
 
-def _rated_view(call: Call, rated: RatedReply) -> RatedAnswerView:
+def _rated_view(request: RequestContext, rated: RatedReply) -> RatedAnswerView:
     feedback = rated.feedback
     is_readable = rated.reply is not None
     return RatedAnswerView(
@@ -88,7 +92,7 @@ def _rated_view(call: Call, rated: RatedReply) -> RatedAnswerView:
         cost=cost_view(rated.usage.cost if rated.usage else None),
         answered_at=rfc3339(rated.replied_at),
         rated_at=rfc3339(feedback.updated_at),
-        own=rated.user_id == call.user.id,
+        own=rated.user_id == request.user.id,
         turn_id=rated.turn_id if is_readable and rated.turn_id else UNSET,
         question=UNSET if rated.question is None else rated.question,
         answer=UNSET if rated.reply is None else rated.reply,

@@ -5,10 +5,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.handling.ranges import requested_range
+from threadkeep.handling.routing import RequestContext, StreamedAttachment
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.http.reports.handlers import disposition
-from threadkeep.requests.ranges import requested_range
-from threadkeep.requests.routing import Call, StreamedAttachment
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.files import OpenedFile
 from threadkeep.wire.files import UploadedFilesView, file_view
 
@@ -22,7 +22,7 @@ class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preview: Annotated[bool, Meta(description="For an image: a small version for display.")] = False
 
 
-async def add_files(call: Call, *, files: UploadedFiles) -> UploadedFilesView:
+async def add_files(request: RequestContext, *, files: UploadedFiles) -> UploadedFilesView:
     """Upload one or more files for a message: images, PDF, DOCX, text, CSV, Markdown, JSON, source code.
 
     The content determines a file's type, not its name. If Threadkeep rejects one file, it accepts none. It
@@ -31,22 +31,22 @@ async def add_files(call: Call, *, files: UploadedFiles) -> UploadedFilesView:
     async with files.read() as uploads:
         if not uploads:
             raise InvalidRequest("The request contains no file.", param="files")
-        kept = await call.services.files.add(call.user, *((it.file_name, it.file) for it in uploads))
+        kept = await request.services.files.add(request.user, *((it.file_name, it.file) for it in uploads))
     return UploadedFilesView(items=[file_view(file) for file in kept])
 
 
-async def get_file(call: Call, *, file_id: str, query: FileQuery) -> StreamedAttachment:
+async def get_file(request: RequestContext, *, file_id: str, query: FileQuery) -> StreamedAttachment:
     """Download one of your files; only the preview is for display.
 
     With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
     """
-    file = await call.services.files.open(call.user, file_id, preview=query.preview)
-    return file_response(call, file, caching="private, max-age=86400" if file.is_shown else NOT_KEPT)
+    file = await request.services.files.open(request.user, file_id, preview=query.preview)
+    return file_response(request, file, caching="private, max-age=86400" if file.is_shown else NOT_KEPT)
 
 
-def file_response(call: Call, file: OpenedFile, *, caching: str) -> StreamedAttachment:
+def file_response(request: RequestContext, file: OpenedFile, *, caching: str) -> StreamedAttachment:
     """A file, or the part of it that the request asks for."""
-    asked, content = call.request.headers, file.content
+    asked, content = request.http.headers, file.content
     etag = f'"{content.sha256}"'
     headers = {  # what confines it comes before what a stranger's file may have named
         "Content-Security-Policy": "default-src 'none'; sandbox",

@@ -10,8 +10,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.requests.etags import etag, expected_version
-from threadkeep.requests.routing import Call, ViewResponse
+from threadkeep.handling.etags import etag, expected_version
+from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.services.gateways import GatewayReport
 from threadkeep.wire.gateways import (
     GatewayTestView,
@@ -85,23 +85,25 @@ class GatewaysView(View, frozen=True, kw_only=True):
     items: Sequence[GatewayView]
 
 
-async def list_gateways(call: Call) -> GatewaysView:
+async def list_gateways(request: RequestContext) -> GatewaysView:
     """List every gateway: those of the settings first, which are read-only. For admins."""
-    return GatewaysView(items=[_view(it) for it in await call.services.gateways.reports(call.user)])
+    return GatewaysView(items=[_view(it) for it in await request.services.gateways.reports(request.user)])
 
 
-async def create_gateway(call: Call, *, body: GatewayBody) -> ViewResponse[GatewayView]:
+async def create_gateway(request: RequestContext, *, body: GatewayBody) -> ViewResponse[GatewayView]:
     """Connect a gateway. Every node uses it within seconds, without a restart. For admins."""
     config = _config(body.name, body, kept=None)
-    return _response(await call.services.gateways.create(call.user, config))
+    return _response(await request.services.gateways.create(request.user, config))
 
 
-async def get_gateway(call: Call, *, gateway: str) -> ViewResponse[GatewayView]:
+async def get_gateway(request: RequestContext, *, gateway: str) -> ViewResponse[GatewayView]:
     """Read a gateway. For admins."""
-    return _response(await call.services.gateways.get(call.user, gateway))
+    return _response(await request.services.gateways.get(request.user, gateway))
 
 
-async def patch_gateway(call: Call, *, gateway: str, body: GatewayPatch) -> ViewResponse[GatewayView]:
+async def patch_gateway(
+    request: RequestContext, *, gateway: str, body: GatewayPatch
+) -> ViewResponse[GatewayView]:
     """Change a gateway with a JSON merge patch. With `If-Match`, only if it hasn't changed. For admins.
 
     A stored key goes only to the address that it was entered for: send `apiKey` again with another `url` or
@@ -120,29 +122,29 @@ async def patch_gateway(call: Call, *, gateway: str, body: GatewayPatch) -> View
         return replace(revised, models=config.models) if body.models is UNSET else revised
 
     return _response(
-        await call.services.gateways.update(
-            call.user, gateway, revise, expected_version=expected_version(call)
+        await request.services.gateways.update(
+            request.user, gateway, revise, expected_version=expected_version(request)
         )
     )
 
 
-async def delete_gateway(call: Call, *, gateway: str) -> None:
+async def delete_gateway(request: RequestContext, *, gateway: str) -> None:
     """Delete a gateway. Replies in progress finish; agents that name its models need others. For admins."""
-    await call.services.gateways.delete(call.user, gateway, expected_version=expected_version(call))
+    await request.services.gateways.delete(request.user, gateway, expected_version=expected_version(request))
 
 
-async def test_gateway(call: Call, *, gateway: str) -> GatewayTestView:
+async def test_gateway(request: RequestContext, *, gateway: str) -> GatewayTestView:
     """Connect to a gateway and list its models; asks one that it names for a word. For admins.
 
     If that fails, the response is still 200; `error` gives the reason.
     """
-    return gateway_test_view(await call.services.gateways.test(call.user, gateway))
+    return gateway_test_view(await request.services.gateways.test(request.user, gateway))
 
 
-async def test_unsaved_gateway(call: Call, *, body: UnsavedGatewayBody) -> GatewayTestView:
+async def test_unsaved_gateway(request: RequestContext, *, body: UnsavedGatewayBody) -> GatewayTestView:
     """Test a gateway before it is saved, as the test of a saved one does. For admins."""
     config = _config("unsaved", body, kept=None)
-    return gateway_test_view(await call.services.gateways.test_unsaved(call.user, config))
+    return gateway_test_view(await request.services.gateways.test_unsaved(request.user, config))
 
 
 def _view(report: GatewayReport) -> GatewayView:

@@ -5,8 +5,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.requests.routing import Call
-from threadkeep.requests.uploads import UploadedFiles
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.wire.imports import ImportView, import_view
 from threadkeep.wire.view import PageView
 
@@ -20,7 +20,7 @@ class ImportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     ] = None
 
 
-async def begin_import(call: Call, *, files: UploadedFiles, query: ImportQuery) -> ImportView:
+async def begin_import(request: RequestContext, *, files: UploadedFiles, query: ImportQuery) -> ImportView:
     """Import the conversations of an export from ChatGPT, Claude or Threadkeep: its ZIP file or its JSON.
 
     The response arrives when the file is received; the import continues in the background. Each conversation
@@ -28,29 +28,29 @@ async def begin_import(call: Call, *, files: UploadedFiles, query: ImportQuery) 
     export, only conversations are imported; those with agents that you can't use here get `agentId`. You can
     run one import at a time. `THREADKEEP_MAX_IMPORT_BYTES` limits the file.
     """
-    runs = call.services.import_runs
-    agent = await runs.admit(call.user, query.agent_id)
+    runs = request.services.import_runs
+    agent = await runs.admit(request.user, query.agent_id)
     async with files.read(most_bytes=runs.most_bytes) as uploads:
         if len(uploads) != 1:
             raise InvalidRequest("Send one file.", param="files")
-        run = await runs.begin(call.user, agent, uploads[0].file_name, uploads[0].file)
+        run = await runs.begin(request.user, agent, uploads[0].file_name, uploads[0].file)
     return import_view(run)
 
 
-async def list_imports(call: Call) -> PageView[ImportView]:
+async def list_imports(request: RequestContext) -> PageView[ImportView]:
     """List your latest imports, newest first: at most 10."""
-    runs = await call.services.import_runs.latest(call.user)
+    runs = await request.services.import_runs.latest(request.user)
     return PageView(items=[import_view(run) for run in runs], next_cursor=None)
 
 
-async def get_import(call: Call, *, import_id: str) -> ImportView:
+async def get_import(request: RequestContext, *, import_id: str) -> ImportView:
     """Follow an import: its progress, or its result. It changes about once a second."""
-    return import_view(await call.services.import_runs.get(call.user, import_id))
+    return import_view(await request.services.import_runs.get(request.user, import_id))
 
 
-async def stop_import(call: Call, *, import_id: str) -> ImportView:
+async def stop_import(request: RequestContext, *, import_id: str) -> ImportView:
     """Stop an import after the conversation in progress. What is imported stays.
 
     The response may still say `RUNNING`: read the import again.
     """
-    return import_view(await call.services.import_runs.stop(call.user, import_id))
+    return import_view(await request.services.import_runs.stop(request.user, import_id))

@@ -10,7 +10,7 @@ from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.key import KeyDraft, Scope
 from threadkeep.domain.money import parse_amount
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.keys import KeyView, NewKeyView, key_view
 from threadkeep.wire.view import PageView
 
@@ -40,7 +40,7 @@ class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     ] = None
 
 
-async def create_key(call: Call, *, body: KeyBody) -> NewKeyView:
+async def create_key(request: RequestContext, *, body: KeyBody) -> NewKeyView:
     """Make an API key that signs in as you. The response is the only one with the key itself.
 
     With the scope `admin`, it keeps the role that you have now, until you next sign in without it. Only a
@@ -56,19 +56,19 @@ async def create_key(call: Call, *, body: KeyBody) -> NewKeyView:
         ),
         expires_at=body.expires_at and int(body.expires_at.timestamp() * 1000),
     )
-    key, value = await call.services.keys.create(call.user, draft)
+    key, value = await request.services.keys.create(request.user, draft)
     return NewKeyView(**asdict(key_view(key)), key=value)
 
 
-async def list_keys(call: Call) -> PageView[KeyView]:
+async def list_keys(request: RequestContext) -> PageView[KeyView]:
     """List your API keys, newest first, without the keys themselves."""
-    keys = await call.services.keys.list(call.user)
+    keys = await request.services.keys.list(request.user)
     return PageView(items=[key_view(key) for key in keys], next_cursor=None)
 
 
-async def revoke_key(call: Call, *, key_id: str) -> None:
+async def revoke_key(request: RequestContext, *, key_id: str) -> None:
     """Revoke one of your API keys, and those that it has made. What they have open ends within 5 seconds."""
-    await call.services.keys.revoke(call.user, key_id)
+    await request.services.keys.revoke(request.user, key_id)
 
 
 def _agent_id(given: str) -> AgentId:

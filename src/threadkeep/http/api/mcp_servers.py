@@ -17,7 +17,7 @@ from threadkeep.domain.mcp import (
     check_server_names,
 )
 from threadkeep.domain.secret import MASK, Secret
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.mcp_servers import (
     AgentToolsView,
@@ -57,20 +57,20 @@ McpServersBody = Annotated[
 ]
 
 
-async def list_agent_tools(call: Call, *, agent_id: str) -> AgentToolsView:
+async def list_agent_tools(request: RequestContext, *, agent_id: str) -> AgentToolsView:
     """List the tools that an agent's turns may use, ours first. For its owner and admins.
 
     The tools of an MCP server are known once it has connected: test it to see them.
     """
-    return agent_tools_view(await call.services.mcp_servers.tools(call.user, agent_id))
+    return agent_tools_view(await request.services.mcp_servers.tools(request.user, agent_id))
 
 
-async def test_mcp_server(call: Call, *, agent_id: str, name: str) -> McpServerView:
+async def test_mcp_server(request: RequestContext, *, agent_id: str, name: str) -> McpServerView:
     """Connect to one of an agent's MCP servers and list its tools. For its owner and admins.
 
     If the connection fails, the response is still 200; `status` and `error` give the reason.
     """
-    return server_view(await call.services.mcp_servers.test(call.user, agent_id, name))
+    return server_view(await request.services.mcp_servers.test(request.user, agent_id, name))
 
 
 def servers_to_body(servers: Mapping[str, McpServer]) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from msgspec import UNSET, Struct, UnsetType
 
 from threadkeep.domain.ids import MemoryId
 from threadkeep.domain.memory import Memory
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.memories import InstructionsView, MemoryView, memory_view
 from threadkeep.wire.view import PageView
 
@@ -25,12 +25,12 @@ class InstructionsBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     text: str
 
 
-async def list_memories(call: Call, *, agent_id: str, query: PageQuery) -> PageView[MemoryView]:
+async def list_memories(request: RequestContext, *, agent_id: str, query: PageQuery) -> PageView[MemoryView]:
     """List what an agent remembers about you, newest first. Nobody else sees it, not even its owner."""
-    pager = Pager(call.cursors, call.user, f"memories {agent_id.lower()}", query)
+    pager = Pager(request.cursors, request.user, f"memories {agent_id.lower()}", query)
     before = pager.after(str)
-    found = await call.services.memories.page(
-        call.user,
+    found = await request.services.memories.page(
+        request.user,
         agent_id,
         before=MemoryId(before) if before else None,
         offset=pager.offset,
@@ -39,7 +39,9 @@ async def list_memories(call: Call, *, agent_id: str, query: PageQuery) -> PageV
     return pager.page(found, lambda it: it.id, lambda items: [memory_view(it) for it in items])
 
 
-async def patch_memory(call: Call, *, agent_id: str, memory_id: str, body: MemoryPatch) -> MemoryView:
+async def patch_memory(
+    request: RequestContext, *, agent_id: str, memory_id: str, body: MemoryPatch
+) -> MemoryView:
     """Correct something that an agent remembers about you."""
 
     def changed(memory: Memory) -> Memory:
@@ -49,27 +51,27 @@ async def patch_memory(call: Call, *, agent_id: str, memory_id: str, body: Memor
             tags=memory.tags if body.tags is UNSET else body.tags,
         )
 
-    return memory_view(await call.services.memories.change(call.user, agent_id, memory_id, changed))
+    return memory_view(await request.services.memories.change(request.user, agent_id, memory_id, changed))
 
 
-async def delete_memory(call: Call, *, agent_id: str, memory_id: str) -> None:
+async def delete_memory(request: RequestContext, *, agent_id: str, memory_id: str) -> None:
     """Make an agent forget one thing about you."""
-    await call.services.memories.forget(call.user, agent_id, memory_id)
+    await request.services.memories.forget(request.user, agent_id, memory_id)
 
 
-async def delete_memories(call: Call, *, agent_id: str) -> None:
+async def delete_memories(request: RequestContext, *, agent_id: str) -> None:
     """Make an agent forget everything about you."""
-    await call.services.memories.forget_all(call.user, agent_id)
+    await request.services.memories.forget_all(request.user, agent_id)
 
 
-async def get_instructions(call: Call) -> InstructionsView:
+async def get_instructions(request: RequestContext) -> InstructionsView:
     """Read what you tell every agent."""
-    return InstructionsView(text=await call.services.memories.instructions(call.user))
+    return InstructionsView(text=await request.services.memories.instructions(request.user))
 
 
-async def put_instructions(call: Call, *, body: InstructionsBody) -> InstructionsView:
+async def put_instructions(request: RequestContext, *, body: InstructionsBody) -> InstructionsView:
     """Replace what you tell every agent: part of the prompt from the next turn on.
 
     Agents whose `settings.userInstructions` is false don't get it.
     """
-    return InstructionsView(text=await call.services.memories.instruct(call.user, body.text))
+    return InstructionsView(text=await request.services.memories.instruct(request.user, body.text))

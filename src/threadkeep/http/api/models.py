@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from threadkeep.domain.errors import GatewayNotConfigured
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.models import ModelsView, model_view
 
 
@@ -21,14 +21,14 @@ class ModelsQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     ] = None
 
 
-async def list_models(call: Call, *, query: ModelsQuery) -> ModelsView:
+async def list_models(request: RequestContext, *, query: ModelsQuery) -> ModelsView:
     """List the models you can choose, the default one first."""
-    choice = call.services.choice
+    choice = request.services.choice
     if query.agent_id is None:
         found = choice.listed()
         default = found[:1]
     else:
-        agent = await call.services.agents.get(call.user, query.agent_id)
+        agent = await request.services.agents.get(request.user, query.agent_id)
         try:
             found, default = choice.offered(agent), choice.usable_own(agent)
         except GatewayNotConfigured:

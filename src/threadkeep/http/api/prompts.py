@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from threadkeep.context.prompt import Prompt, joined
 from threadkeep.domain.workspace import PromptComponent
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.view import View
 
 
@@ -47,14 +47,16 @@ class PromptView(View, frozen=True, kw_only=True):
     notices: Sequence[PromptNoticeView]
 
 
-async def get_prompt(call: Call, *, agent_id: str) -> PromptView:
+async def get_prompt(request: RequestContext, *, agent_id: str) -> PromptView:
     """Read an agent's system prompt, component by component. For its owner and admins."""
-    return _view(await call.services.prompts.show(call.user, agent_id))
+    return _view(await request.services.prompts.show(request.user, agent_id))
 
 
-async def put_component(call: Call, *, agent_id: str, component: str, body: ComponentBody) -> PromptView:
+async def put_component(
+    request: RequestContext, *, agent_id: str, component: str, body: ComponentBody
+) -> PromptView:
     """Edit a file of an agent's prompt, such as `RULES.md`. It applies from the next turn on."""
-    return _view(await call.services.prompts.write(call.user, agent_id, component, body.text))
+    return _view(await request.services.prompts.write(request.user, agent_id, component, body.text))
 
 
 def _view(prompt: Prompt) -> PromptView:

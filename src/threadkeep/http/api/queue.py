@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from threadkeep.requests.routing import Call
+from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 
 
@@ -13,15 +13,15 @@ class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forb
 
 
 async def edit_queued_message(
-    call: Call, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
+    request: RequestContext, *, conversation_id: str, message_id: str, body: QueuedMessagePatch
 ) -> QueuedMessageView:
     """Edit a queued message before it is sent. It keeps its position."""
-    message, conversation = await call.services.queue.edit(
-        call.user, conversation_id, message_id, body.content
+    message, conversation = await request.services.queue.edit(
+        request.user, conversation_id, message_id, body.content
     )
     return queued_message_view(conversation, message)
 
 
-async def remove_queued_message(call: Call, *, conversation_id: str, message_id: str) -> None:
+async def remove_queued_message(request: RequestContext, *, conversation_id: str, message_id: str) -> None:
     """Remove a queued message before it is sent."""
-    await call.services.queue.remove(call.user, conversation_id, message_id)
+    await request.services.queue.remove(request.user, conversation_id, message_id)

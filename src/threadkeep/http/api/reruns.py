@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, Struct
 from starlette.requests import Request
 
 from threadkeep.domain.events import TurnEvent
+from threadkeep.handling.leaving import unless_client_leaves
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.stream import EventStream, StreamEnd
 from threadkeep.protocols.threadkeep.encode import event_frame
-from threadkeep.requests.leaving import unless_client_leaves
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream, StreamEnd
 from threadkeep.services.reruns import FinishedRerun, Rerun, Run
 from threadkeep.sse import frame
 from threadkeep.wire.messages import FailureView, cost_view, usage_view
@@ -36,7 +36,7 @@ class RerunBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     ] = None
 
 
-async def rerun_turn(call: Call, *, turn_id: str, body: RerunBody) -> EventStream | RerunView:
+async def rerun_turn(request: RequestContext, *, turn_id: str, body: RerunBody) -> EventStream | RerunView:
     """Run a turn's stored request again, beside its conversation, which stays as it is.
 
     A tool call that the turn made, too, takes its result; any other ends the rerun with `NEEDS_TOOL`. You can
@@ -46,16 +46,16 @@ async def rerun_turn(call: Call, *, turn_id: str, body: RerunBody) -> EventStrea
     The response streams events like those of a turn, then one of the type `rerun` with the whole result. With
     `Accept: application/json`, it is that result. Nothing is stored: the rerun ends when you leave.
     """
-    rerun = await call.services.reruns.prepare(
-        call.user,
+    rerun = await request.services.reruns.prepare(
+        request.user,
         turn_id,
         model=body.model,
         temperature=body.temperature,
         system_prompt=body.system_prompt,
     )
-    accept = call.request.headers.get("accept", "")
+    accept = request.http.headers.get("accept", "")
     if "application/json" in accept and "text/event-stream" not in accept:
-        return _rerun_view(await _finished(rerun, call.request))
+        return _rerun_view(await _finished(rerun, request.http))
     return EventStream(rerun, _Frames(rerun), {})
 
 

@@ -2,25 +2,25 @@
 
 from collections.abc import Sequence
 
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.turns import RunningTurn
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.wire.turns import RunningTurnView, StoppedTurnView
 from threadkeep.wire.view import PageView, rfc3339
 
 
-async def list_running_turns(call: Call, *, query: PageQuery) -> PageView[RunningTurnView]:
+async def list_running_turns(request: RequestContext, *, query: PageQuery) -> PageView[RunningTurnView]:
     """List the running turns of all users on all nodes, oldest first, without content. For admins."""
-    pager = Pager(call.cursors, call.user, "running turns", query)
-    found = await call.services.running_turns.page(
-        call.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
+    pager = Pager(request.cursors, request.user, "running turns", query)
+    found = await request.services.running_turns.page(
+        request.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
     return pager.page(found, lambda turn: turn.id, _views)
 
 
-async def abort_running_turn(call: Call, *, turn_id: str) -> StoppedTurnView:
+async def abort_running_turn(request: RequestContext, *, turn_id: str) -> StoppedTurnView:
     """Stop any user's turn and keep its partial answer. For admins; the audit log records it."""
-    stopped = await call.services.running_turns.abort(call.user, turn_id)
+    stopped = await request.services.running_turns.abort(request.user, turn_id)
     return StoppedTurnView(turn_id=turn_id.lower(), status="GENERATION_ABORTED" if stopped else "IDLE")
 
 

@@ -6,10 +6,10 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from threadkeep.domain.message import MessageRole
+from threadkeep.handling.paging import PageQuery
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.searching import OneAgent, Search, Since, Until
 from threadkeep.ports.history import SaidHit
-from threadkeep.requests.paging import PageQuery
-from threadkeep.requests.routing import Call
-from threadkeep.requests.searching import OneAgent, Search, Since, Until
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 
@@ -51,9 +51,9 @@ class SearchHitView(View, frozen=True, kw_only=True):
     on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
 
 
-async def search(call: Call, *, query: SearchQuery) -> PageView[SearchHitView]:
+async def search(request: RequestContext, *, query: SearchQuery) -> PageView[SearchHitView]:
     """Search your own messages and titles, on every branch, newest first."""
-    return await Search(query.q, query.agent_id, query.since, query.until).page(call, query, _view)
+    return await Search(query.q, query.agent_id, query.since, query.until).page(request, query, _view)
 
 
 def _view(hit: SaidHit) -> SearchHitView:

@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from threadkeep.domain.sharing.share import ShareDraft
+from threadkeep.handling.paging import Limit
+from threadkeep.handling.routing import RequestContext, StreamedAttachment, ViewResponse
 from threadkeep.http.api.files import NOT_KEPT, FileQuery, file_response
-from threadkeep.requests.paging import Limit
-from threadkeep.requests.routing import Call, StreamedAttachment, ViewResponse
 from threadkeep.wire.shares import (
     NewShareView,
     SharedReplayView,
@@ -45,7 +45,7 @@ class SharedQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     cursor: Annotated[str | None, Meta(description="`nextCursor` of the previous response.")] = None
 
 
-async def create_share(call: Call, *, conversation_id: str, body: ShareBody) -> NewShareView:
+async def create_share(request: RequestContext, *, conversation_id: str, body: ShareBody) -> NewShareView:
     """Share a conversation up to a message, as it is now. The response is the only one with the link.
 
     The share never changes: it neither grows with the conversation nor follows your edits. It shows no
@@ -57,50 +57,54 @@ async def create_share(call: Call, *, conversation_id: str, body: ShareBody) -> 
         with_tools=body.tools,
         expires_at=body.expires_at and int(body.expires_at.timestamp() * 1000),
     )
-    share, token = await call.services.shares.create(call.user, conversation_id, draft)
-    return NewShareView(**asdict(share_view(share)), url=call.link(f"/s/{token}"), token=token)
+    share, token = await request.services.shares.create(request.user, conversation_id, draft)
+    return NewShareView(**asdict(share_view(share)), url=request.link(f"/s/{token}"), token=token)
 
 
-async def list_shares(call: Call, *, conversation_id: str) -> PageView[ShareView]:
+async def list_shares(request: RequestContext, *, conversation_id: str) -> PageView[ShareView]:
     """List a conversation's shares, newest first, without their links; expired ones stay until revoked."""
-    shares = await call.services.shares.list(call.user, conversation_id)
+    shares = await request.services.shares.list(request.user, conversation_id)
     return PageView(items=[share_view(share) for share in shares], next_cursor=None)
 
 
-async def revoke_share(call: Call, *, share: str) -> None:
+async def revoke_share(request: RequestContext, *, share: str) -> None:
     """Revoke a share of one of your conversations, by its id: its link stops working at once."""
-    await call.services.shares.revoke(call.user, share)
+    await request.services.shares.revoke(request.user, share)
 
 
-async def get_shared(call: Call, *, share: str, query: SharedQuery) -> ViewResponse[SharedView]:
+async def get_shared(request: RequestContext, *, share: str, query: SharedQuery) -> ViewResponse[SharedView]:
     """Read a shared conversation by the token of its link, oldest messages first.
 
     With `THREADKEEP_SHARING=anyone`, nobody has to sign in for it. Deleting the conversation hides its shares
     until it is restored.
     """
-    shares = call.services.shares
+    shares = request.services.shares
     opened = await shares.open(share)
     listing = f"share {opened.id}"
-    after = 0 if query.cursor is None else call.cursors.read(call.user, listing, query.cursor, int)
+    after = 0 if query.cursor is None else request.cursors.read(request.user, listing, query.cursor, int)
     messages, has_more = await shares.messages(opened, after_seq=after, limit=query.limit)
-    cursor = call.cursors.write(call.user, listing, messages[-1].seq) if has_more else None
+    cursor = request.cursors.write(request.user, listing, messages[-1].seq) if has_more else None
     return ViewResponse(shared_view(opened, messages, cursor), headers={"Cache-Control": NOT_KEPT})
 
 
-async def get_shared_replay(call: Call, *, share: str, number: str) -> ViewResponse[SharedReplayView]:
+async def get_shared_replay(
+    request: RequestContext, *, share: str, number: str
+) -> ViewResponse[SharedReplayView]:
     """Read the events of a reply of a share that shows tools, to replay it.
 
     They are made from the shown message, so they contain nothing that the share leaves out: no ids of turn,
     conversation and messages, no model, no usage, and no approvals.
     """
-    opened = await call.services.shares.open(share)
+    opened = await request.services.shares.open(share)
     # More digits than a number of messages has are no number.
     position = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
-    events = await call.services.shares.replay(opened, position)
+    events = await request.services.shares.replay(opened, position)
     return ViewResponse(shared_replay_view(events), headers={"Cache-Control": NOT_KEPT})
 
 
-async def get_shared_file(call: Call, *, share: str, file_id: str, query: FileQuery) -> StreamedAttachment:
+async def get_shared_file(
+    request: RequestContext, *, share: str, file_id: str, query: FileQuery
+) -> StreamedAttachment:
     """Download a file of a shared conversation; only the preview is for display."""
-    file = await call.services.shares.file(share, file_id, preview=query.preview)
-    return file_response(call, file, caching=NOT_KEPT)
+    file = await request.services.shares.file(share, file_id, preview=query.preview)
+    return file_response(request, file, caching=NOT_KEPT)

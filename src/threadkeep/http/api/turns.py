@@ -20,13 +20,13 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.idempotency import idempotency_key
+from threadkeep.handling.routing import RequestContext, ViewResponse
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS, DialectName
-from threadkeep.requests.idempotency import idempotency_key
-from threadkeep.requests.routing import Call, ViewResponse
-from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.following import Follower
 from threadkeep.services.sending import NewConversation, NewMessage
 from threadkeep.wire.approvals import WaitingTurnView, approval_view
@@ -152,7 +152,7 @@ SentResponse = TurnResponse | ViewResponse[QueuedView | SteeredView]
 
 
 async def send_message(
-    call: Call, *, conversation_id: str, query: SendQuery, body: MessageBody
+    request: RequestContext, *, conversation_id: str, query: SendQuery, body: MessageBody
 ) -> SentResponse:
     """Send a message to the agent: starts a turn and streams it.
 
@@ -165,21 +165,21 @@ async def send_message(
     After a failed or stopped turn, the queue is held; the next message releases it and is queued behind it. A
     message sent while a turn waits for its user ends that turn and starts its own.
     """
-    return await _send(call, conversation_id, query, body)
+    return await _send(request, conversation_id, query, body)
 
 
 async def _send(
-    call: Call, where: str | NewConversation, query: SendQuery, body: MessageBody
+    request: RequestContext, where: str | NewConversation, query: SendQuery, body: MessageBody
 ) -> SentResponse:
     """Sends a message to a conversation, or to one that it opens."""
     stops = body.on_disconnect == "stop"
-    if stops and (not _is_streamed(call, query) or body.when_busy in {WhenBusy.QUEUE, WhenBusy.STEER}):
+    if stops and (not _is_streamed(request, query) or body.when_busy in {WhenBusy.QUEUE, WhenBusy.STEER}):
         raise InvalidRequest(
             '`"onDisconnect": "stop"` needs a response that streams the turn: leave out `wait` and `Accept: '
             "application/json`, and don't queue the message.",
             param="onDisconnect",
         )
-    files = await call.services.files.parts(call.user, body.files) if body.files else ()
+    files = await request.services.files.parts(request.user, body.files) if body.files else ()
     message = NewMessage(
         body.content or "",
         files=files,
@@ -188,30 +188,30 @@ async def _send(
         when_busy=body.when_busy,
         model=body.model,
         begun_with=_begun_with(body.tools, stops_unfollowed=stops),
-        idempotency_key=idempotency_key(call.request),
+        idempotency_key=idempotency_key(request.http),
     )
-    sent = await call.services.sending.send(call.user, where, message)
+    sent = await request.services.sending.send(request.user, where, message)
     if isinstance(sent, QueuedMessage):
-        return ViewResponse(queued_view(sent), 202, {"Location": call.link(_place_of(sent))})
+        return ViewResponse(queued_view(sent), 202, {"Location": request.link(_place_of(sent))})
     turn, conversation = sent
-    return await _respond(call, turn, conversation, query)
+    return await _respond(request, turn, conversation, query)
 
 
 async def regenerate(
-    call: Call, *, conversation_id: str, query: SendQuery, body: RegenerateBody
+    request: RequestContext, *, conversation_id: str, query: SendQuery, body: RegenerateBody
 ) -> TurnResponse:
     """Regenerate an answer and keep the old one as a version; responds like sending a message."""
-    turn, conversation = await call.services.sending.regenerate(
-        call.user,
+    turn, conversation = await request.services.sending.regenerate(
+        request.user,
         conversation_id,
         message_id=body.message_id,
         tip_id=body.tip,
         model=body.model,
         when_busy=WhenBusy(body.when_busy),
         begun_with=_begun_with(body.tools),
-        idempotency_key=idempotency_key(call.request),
+        idempotency_key=idempotency_key(request.http),
     )
-    return await _respond(call, turn, conversation, query)
+    return await _respond(request, turn, conversation, query)
 
 
 def _begun_with(tools: Sequence[ClientToolBody], *, stops_unfollowed: bool = False) -> BegunWith | None:
@@ -223,25 +223,25 @@ def _begun_with(tools: Sequence[ClientToolBody], *, stops_unfollowed: bool = Fal
 
 
 async def send_held_message(
-    call: Call, *, conversation_id: str, message_id: str, query: SendQuery
+    request: RequestContext, *, conversation_id: str, message_id: str, query: SendQuery
 ) -> TurnResponse:
     """Send a held message now; the other held messages follow it. Responds like sending a message."""
-    turn, conversation = await call.services.sending.send_held(
-        call.user, conversation_id, message_id, idempotency_key=idempotency_key(call.request)
+    turn, conversation = await request.services.sending.send_held(
+        request.user, conversation_id, message_id, idempotency_key=idempotency_key(request.http)
     )
-    return await _respond(call, turn, conversation, query)
+    return await _respond(request, turn, conversation, query)
 
 
-async def send_chat(call: Call, *, query: SendQuery, body: ChatBody) -> SentResponse:
+async def send_chat(request: RequestContext, *, query: SendQuery, body: ChatBody) -> SentResponse:
     """Send a message in your main conversation with the default agent, creating it if needed."""
-    agent = await call.services.agents.default_of(call.user)
+    agent = await request.services.agents.default_of(request.user)
     message = MessageBody(content=body.content, files=body.files)
-    return await _send(call, NewConversation(agent.id, is_main=True), query, message)
+    return await _send(request, NewConversation(agent.id, is_main=True), query, message)
 
 
-async def abort(call: Call, *, conversation_id: str) -> AbortView:
+async def abort(request: RequestContext, *, conversation_id: str) -> AbortView:
     """Stop the turn running in a conversation and keep its partial answer. `IDLE` if none is running."""
-    aborted = await call.services.turns.abort(call.user, conversation_id)
+    aborted = await request.services.turns.abort(request.user, conversation_id)
     if aborted is None:
         return AbortView(status="IDLE")
     message = aborted.message
@@ -253,9 +253,9 @@ async def abort(call: Call, *, conversation_id: str) -> AbortView:
     )
 
 
-async def get_turn(call: Call, *, turn_id: str) -> TurnView:
+async def get_turn(request: RequestContext, *, turn_id: str) -> TurnView:
     """Read a turn's status."""
-    return turn_view(await call.services.turns.get(call.user, turn_id))
+    return turn_view(await request.services.turns.get(request.user, turn_id))
 
 
 def turn_view(turn: Turn) -> TurnView:
@@ -276,9 +276,9 @@ def turn_view(turn: Turn) -> TurnView:
     )
 
 
-async def get_turn_context(call: Call, *, turn_id: str) -> ReceiptView:
+async def get_turn_context(request: RequestContext, *, turn_id: str) -> ReceiptView:
     """Read what the model received in a turn. Only the agent's owner and admins see the prompt's text."""
-    shown = await call.services.receipts.get(call.user, turn_id)
+    shown = await request.services.receipts.get(request.user, turn_id)
     receipt = shown.receipt
     return ReceiptView(
         turn_id=turn_id.lower(),
@@ -315,31 +315,33 @@ async def get_turn_context(call: Call, *, turn_id: str) -> ReceiptView:
     )
 
 
-async def get_turn_events(call: Call, *, turn_id: str, query: EventsQuery) -> EventStream | None:
+async def get_turn_events(request: RequestContext, *, turn_id: str, query: EventsQuery) -> EventStream | None:
     """Follow a turn's events live, from the start or after `Last-Event-ID`; 204 if none are left."""
-    turn = await call.services.turns.get(call.user, turn_id)
-    last_id = query.after if query.after is not None else call.request.headers.get("last-event-id")
-    conversation = await call.services.conversations.get(call.user, turn.conversation_id)
-    return await _stream(call, turn, conversation, query.dialect, last_id or None)
+    turn = await request.services.turns.get(request.user, turn_id)
+    last_id = query.after if query.after is not None else request.http.headers.get("last-event-id")
+    conversation = await request.services.conversations.get(request.user, turn.conversation_id)
+    return await _stream(request, turn, conversation, query.dialect, last_id or None)
 
 
-async def _respond(call: Call, turn: Turn, conversation: Conversation, query: SendQuery) -> TurnResponse:
+async def _respond(
+    request: RequestContext, turn: Turn, conversation: Conversation, query: SendQuery
+) -> TurnResponse:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
-    location = {"Location": call.link(f"/api/turns/{turn.id}")}
-    if _is_streamed(call, query):
-        stream = await _stream(call, turn, conversation, query.dialect, None)
+    location = {"Location": request.link(f"/api/turns/{turn.id}")}
+    if _is_streamed(request, query):
+        stream = await _stream(request, turn, conversation, query.dialect, None)
         assert stream is not None
         stream.headers.update(location)
         return stream
     if query.wait:
-        finished = await call.services.turns.finished(turn)
+        finished = await request.services.turns.finished(turn)
         if finished is None:
-            waiting = [approval_view(it) for it in await call.services.approvals.open(call.user, turn)]
+            waiting = [approval_view(it) for it in await request.services.approvals.open(request.user, turn)]
             return ViewResponse(
                 WaitingTurnView(status="WAITING", turn_id=turn.id, approvals=waiting), 202, location
             )
         message = _good(turn, finished)
-        siblings = await call.services.branches.siblings(message) if conversation.has_branches else ()
+        siblings = await request.services.branches.siblings(message) if conversation.has_branches else ()
         return ViewResponse(message_view(message, siblings=siblings), 200, location)
     started = StartedTurnView(
         turn_id=turn.id,
@@ -349,9 +351,9 @@ async def _respond(call: Call, turn: Turn, conversation: Conversation, query: Se
     return ViewResponse(started, 202, location)
 
 
-def _is_streamed(call: Call, query: SendQuery) -> bool:
+def _is_streamed(request: RequestContext, query: SendQuery) -> bool:
     """Whether the response streams the turn."""
-    accept = call.request.headers.get("accept", "")
+    accept = request.http.headers.get("accept", "")
     as_json = query.wait or "application/json" in accept
     return not as_json or "text/event-stream" in accept
 
@@ -382,18 +384,18 @@ def _good(turn: Turn, message: Message) -> Message:
 
 
 async def _stream(
-    call: Call, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
+    request: RequestContext, turn: Turn, conversation: Conversation, dialect_name: str, last_id: str | None
 ) -> EventStream | None:
     """The events after `last_id` in a dialect; None if nothing is left."""
     dialect = DIALECTS[dialect_name]
     context = TurnContext.of(turn, conversation)
     after = dialect.position(context, last_id) if last_id is not None else START
-    log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+    log = await request.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
     if log is not None and after.frames and not turn.is_active:
         # The reader may already have all frames of the last event.
         if not await _has_frames(log, dialect.start(context, after)):
             return None
-        log = await call.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
+        log = await request.services.turns.follow(turn, after.seq, from_first=dialect.remembers)
     return None if log is None else EventStream(log, dialect.start(context, after), dialect.headers)
 
 

@@ -10,8 +10,8 @@ from msgspec import UNSET, Meta, Struct, field
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.money import Cost, amount_text
+from threadkeep.handling.routing import Attachment, RequestContext
 from threadkeep.ports.ledger import DIMENSIONS, BudgetState, UsageSum
-from threadkeep.requests.routing import Attachment, Call
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.turns import BudgetView, UsageReportView, UsageSumView
 from threadkeep.wire.view import rfc3339
@@ -58,20 +58,20 @@ class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     format: Literal["json", "csv"] = "json"
 
 
-async def get_usage(call: Call, *, query: UsageQuery) -> UsageReportView | Attachment:
+async def get_usage(request: RequestContext, *, query: UsageQuery) -> UsageReportView | Attachment:
     """Report what your model calls used and cost, in groups, and what your budgets have left.
 
     With `format=csv` or `Accept: text/csv`, the groups as a table.
     """
     by = _dimensions(query.by)
-    sums = await call.services.usages.sums(
-        call.user, by, first=query.first, last=query.last, agent_id=query.agent_id
+    sums = await request.services.usages.sums(
+        request.user, by, first=query.first, last=query.last, agent_id=query.agent_id
     )
-    if query.format == "csv" or "text/csv" in call.request.headers.get("accept", ""):
+    if query.format == "csv" or "text/csv" in request.http.headers.get("accept", ""):
         return _csv(sums, by)
-    budgets = await call.services.usages.budgets(call.user)
+    budgets = await request.services.usages.budgets(request.user)
     return UsageReportView(
-        items=[_sum_view(it) for it in sums], budgets=[_budget_view(it, call) for it in budgets]
+        items=[_sum_view(it) for it in sums], budgets=[_budget_view(it, request) for it in budgets]
     )
 
 
@@ -104,8 +104,8 @@ def _sum_view(it: UsageSum) -> UsageSumView:
     )
 
 
-def _budget_view(state: BudgetState, call: Call) -> BudgetView:
-    budget, spending = state.budget, call.services.spending
+def _budget_view(state: BudgetState, request: RequestContext) -> BudgetView:
+    budget, spending = state.budget, request.services.spending
     return BudgetView(
         scope=budget.scope.value,
         id=budget.scope_id,

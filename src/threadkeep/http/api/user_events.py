@@ -4,8 +4,8 @@ from functools import partial
 
 import msgspec
 
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream, StreamEnd
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.stream import EventStream, StreamEnd
 from threadkeep.runtime.user_events import UserEventWithId
 from threadkeep.services.reach import concerns
 from threadkeep.sse import frame
@@ -25,15 +25,15 @@ class _Frames:
         return b""
 
 
-async def get_my_events(call: Call) -> EventStream:
+async def get_my_events(request: RequestContext) -> EventStream:
     """Follow changes to your conversations, turns, approvals and briefings, without message contents.
 
     The first event is `reset`; it also follows whenever events may be missing: reload your lists then. With
     `Last-Event-ID`, you get the events you missed instead, as long as this node still has them. The stream
     ends now and then; open it again.
     """
-    last_id = call.request.headers.get("last-event-id")
-    is_limited = call.user.agents is not None
-    within_reach = partial(concerns, call.services.store, call.user) if is_limited else None
-    events = call.services.user_events.read(call.user.id, last_id, within_reach)
+    last_id = request.http.headers.get("last-event-id")
+    is_limited = request.user.agents is not None
+    within_reach = partial(concerns, request.services.store, request.user) if is_limited else None
+    events = request.services.user_events.read(request.user.id, last_id, within_reach)
     return EventStream(events, _Frames(), {})

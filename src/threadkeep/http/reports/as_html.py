@@ -34,7 +34,7 @@ from threadkeep.http.reports.text import (
     words_of,
 )
 from threadkeep.http.reports.words import Reader, Words, duration
-from threadkeep.services.reports import Exchange, Report
+from threadkeep.services.reports import QuestionAndReply, Report
 from threadkeep.wire.view import rfc3339
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -105,7 +105,7 @@ img { display: block; max-width: 100%; max-height: 30rem; border-radius: 8px; }
 
 
 async def html_report(report: Report, images: ReportImages, reader: Reader) -> AsyncIterator[str]:
-    """The document, an exchange at a time."""
+    """The document, a pair at a time."""
     words = reader.words
     title = escape(report.conversation.title or words.conversation)
     about = [
@@ -125,9 +125,9 @@ async def html_report(report: Report, images: ReportImages, reader: Reader) -> A
         ]
     )
     typesetter = Typesetter()
-    async for exchange in report.exchanges:
-        shown = await images.of(exchange)
-        section = _section(report.agent_name, exchange, shown, reader, typesetter)
+    async for pair in report.pairs:
+        shown = await images.of(pair)
+        section = _section(report.agent_name, pair, shown, reader, typesetter)
         async for pieces in report.written(section):
             yield "".join(pieces)
     if typesetter.is_used_up:
@@ -137,25 +137,25 @@ async def html_report(report: Report, images: ReportImages, reader: Reader) -> A
 
 def _section(
     agent_name: str,
-    exchange: Exchange,
+    pair: QuestionAndReply,
     images: Mapping[PayloadId, str],
     reader: Reader,
     typesetter: Typesetter,
 ) -> Iterator[str]:
     words = reader.words
-    branch = "" if exchange.on_path else words.other_branch
+    branch = "" if pair.on_path else words.other_branch
     yield "<section>"
-    if (asked := exchange.asked) is not None:
+    if (asked := pair.asked) is not None:
         is_card = asked.role is MessageRole.SYSTEM
         yield _who(words.briefing if is_card else words.you, asked.created_at, branch, reader)
         if text := words_of(asked):
             yield f'<div class="asked">{escape(text)}</div>'
         yield from (_file(file, images.get(file.file_id)) for file in file_parts(asked))
-    if (reply := exchange.reply) is not None:
+    if (reply := pair.reply) is not None:
         yield _who(agent_name or words.agent, reply.completed_at or reply.created_at, branch, reader)
         shown = (file for file in file_parts(reply) if file.file_id in images)
         yield from (_file(file, images[file.file_id]) for file in shown)
-        yield from _reply(reply, exchange.files, words, typesetter)
+        yield from _reply(reply, pair.files, words, typesetter)
     yield "</section>"
 
 

@@ -7,7 +7,7 @@ import msgspec
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.message import Message
 from threadkeep.http.reports.views import ExchangeView, ExportView, FileView, ReportView
-from threadkeep.services.reports import Exchange, Report
+from threadkeep.services.reports import QuestionAndReply, Report
 from threadkeep.wire.messages import MessageView, message_view
 from threadkeep.wire.view import rfc3339
 from threadkeep.wire.views import conversation_view
@@ -30,8 +30,8 @@ async def json_report(report: Report) -> AsyncIterator[bytes]:
     files: list[FileView] = []
     yield before + b'"exchanges":['
     comma = b""
-    async for it in report.exchanges:
-        async for pieces in report.written(_exchange(report.conversation, it)):
+    async for it in report.pairs:
+        async for pieces in report.written(_pair(report.conversation, it)):
             yield comma + b"".join(pieces)
         comma = b","
         files += (
@@ -56,7 +56,7 @@ async def json_export(report: Report) -> AsyncIterator[bytes]:
     before, after = _encode(view).split(b'"messages":[]')
     yield before + b'"messages":['
     comma = b""
-    async for it in report.exchanges:
+    async for it in report.pairs:
         messages = [message for message in (it.asked, it.reply) if message is not None]
         views = (_encode(_message(report.conversation, message)) for message in messages)
         async for pieces in report.written(views):
@@ -65,8 +65,8 @@ async def json_export(report: Report) -> AsyncIterator[bytes]:
     yield b"]" + after
 
 
-def _exchange(conversation: Conversation, exchange: Exchange) -> Iterator[bytes]:
-    asked, reply = (_message(conversation, message) for message in (exchange.asked, exchange.reply))
+def _pair(conversation: Conversation, pair: QuestionAndReply) -> Iterator[bytes]:
+    asked, reply = (_message(conversation, message) for message in (pair.asked, pair.reply))
     yield _encode(ExchangeView(asked=asked, answered=reply))
 
 

@@ -32,7 +32,7 @@ from threadkeep.http.reports.text import (
     value_text,
     words_of,
 )
-from threadkeep.services.reports import Exchange, Report
+from threadkeep.services.reports import QuestionAndReply, Report
 from threadkeep.wire.view import rfc3339
 
 _BACKTICKS = re.compile(r"`+")
@@ -40,7 +40,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~-])")
 
 
 async def markdown_report(report: Report) -> AsyncIterator[str]:
-    """The document, an exchange at a time."""
+    """The document, a pair at a time."""
     conversation = report.conversation
     lines = [
         f"# {_line(conversation.title or 'Conversation')}",
@@ -54,19 +54,19 @@ async def markdown_report(report: Report) -> AsyncIterator[str]:
         lines.append(f"- Tool: {_line(report.tool_name)}")
     yield _text(lines)
     number = 0
-    async for exchange in report.exchanges:
+    async for pair in report.pairs:
         number += 1
-        async for lines in report.written(_section(number, exchange)):
+        async for lines in report.written(_section(number, pair)):
             yield _text(lines)
 
 
-def _section(number: int, exchange: Exchange) -> Iterator[str]:
-    yield from ("", f"## {section_title(number, exchange)}", "")
-    if exchange.asked is not None:
-        yield from (f"> {line}" for line in words_of(exchange.asked).splitlines() or [""])
-        yield from (f">\n> {_line(file_text(file))}" for file in file_parts(exchange.asked))
-    if exchange.reply is not None:
-        yield from _reply(exchange.reply, exchange.files)
+def _section(number: int, pair: QuestionAndReply) -> Iterator[str]:
+    yield from ("", f"## {section_title(number, pair)}", "")
+    if pair.asked is not None:
+        yield from (f"> {line}" for line in words_of(pair.asked).splitlines() or [""])
+        yield from (f">\n> {_line(file_text(file))}" for file in file_parts(pair.asked))
+    if pair.reply is not None:
+        yield from _reply(pair.reply, pair.files)
 
 
 def _text(lines: list[str]) -> str:

@@ -10,6 +10,9 @@ from msgspec.structs import asdict
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.handling.moments import Moment, milliseconds
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import Attachment, Document, RequestContext
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
@@ -17,9 +20,6 @@ from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
 from threadkeep.http.reports.words import Reader, reader_of
 from threadkeep.ports.messages import ToolCallFilter, ToolRecord
-from threadkeep.requests.moments import Moment, milliseconds
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Attachment, Call, Document
 from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
 from threadkeep.wire.messages import tool_call_view
@@ -67,40 +67,42 @@ class ExportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     time_zone: TimeZone = None
 
 
-async def list_tool_results(call: Call, *, query: ToolResultQuery) -> PageView[ToolResultView]:
+async def list_tool_results(request: RequestContext, *, query: ToolResultQuery) -> PageView[ToolResultView]:
     """List the results of tools in all your conversations, newest first."""
-    return await _page(call, query, None)
+    return await _page(request, query, None)
 
 
 async def list_conversation_tool_results(
-    call: Call, *, conversation_id: str, query: ToolResultQuery
+    request: RequestContext, *, conversation_id: str, query: ToolResultQuery
 ) -> PageView[ToolResultView]:
     """List the results of tools in a conversation, newest first."""
-    conversation = await call.services.conversations.get(call.user, conversation_id)
-    return await _page(call, query, conversation.id)
+    conversation = await request.services.conversations.get(request.user, conversation_id)
+    return await _page(request, query, conversation.id)
 
 
-async def get_report(call: Call, *, conversation_id: str, query: ReportQuery) -> ReportView | Document:
+async def get_report(
+    request: RequestContext, *, conversation_id: str, query: ReportQuery
+) -> ReportView | Document:
     """Report a conversation's questions, answers and tool calls, with charts and sources."""
-    report = await call.services.reports.report(call.user, conversation_id, tool_name=query.tool_name)
+    report = await request.services.reports.report(request.user, conversation_id, tool_name=query.tool_name)
     if query.format == "json":
         return Document(json_report(report), media_type="application/json")
-    return _document(report, query.format, call.services.files, _reader(query))
+    return _document(report, query.format, request.services.files, _reader(query))
 
 
 async def export_conversation(
-    call: Call, *, conversation_id: str, query: ExportQuery
+    request: RequestContext, *, conversation_id: str, query: ExportQuery
 ) -> ExportView | Document:
     """Export a conversation with every branch; messages off the active path are `OVERWRITTEN`."""
-    report = await call.services.reports.export(call.user, conversation_id)
+    report = await request.services.reports.export(request.user, conversation_id)
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
-    return _document(report, query.format, call.services.files, _reader(query))
+    return _document(report, query.format, request.services.files, _reader(query))
 
 
-async def get_artifact(call: Call, *, artifact_id: str) -> Attachment:
+async def get_artifact(request: RequestContext, *, artifact_id: str) -> Attachment:
     """Download a file that a tool returned."""
-    payload, content = await call.services.reports.artifact(call.user, artifact_id)
+    payload, content = await request.services.reports.artifact(request.user, artifact_id)
     media_type = payload.media_type
     if any(word in media_type for word in _ACTIVE):
         media_type = "application/octet-stream"
@@ -122,7 +124,7 @@ def disposition(file_name: str) -> str:
 
 
 async def _page(
-    call: Call, query: ToolResultQuery, conversation_id: ConversationId | None
+    request: RequestContext, query: ToolResultQuery, conversation_id: ConversationId | None
 ) -> PageView[ToolResultView]:
     which = ToolCallFilter(
         conversation_id,
@@ -132,9 +134,9 @@ async def _page(
         milliseconds(query.since, "from"),
         milliseconds(query.until, "to"),
     )
-    pager = Pager(call.cursors, call.user, f"tool results {which}", query)
-    found, is_cut = await call.services.reports.tool_results(
-        call.user,
+    pager = Pager(request.cursors, request.user, f"tool results {which}", query)
+    found, is_cut = await request.services.reports.tool_results(
+        request.user,
         which,
         before=pager.after(tuple[int, str, str]),
         offset=pager.offset,

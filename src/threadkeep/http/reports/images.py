@@ -10,7 +10,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import FOR_MODEL, PREVIEW
 from threadkeep.http.reports.text import file_parts
 from threadkeep.services.files import Files
-from threadkeep.services.reports import Exchange
+from threadkeep.services.reports import QuestionAndReply
 
 MOST_IMAGE_BYTES = 20 * 1024 * 1024
 
@@ -26,10 +26,10 @@ class ReportImages:
         self._left = MOST_IMAGE_BYTES
         self._forms = (FOR_MODEL, PREVIEW)
 
-    async def of(self, exchange: Exchange) -> Mapping[PayloadId, str]:
-        """The images of an exchange as data URIs, by the ids of their files."""
+    async def of(self, pair: QuestionAndReply) -> Mapping[PayloadId, str]:
+        """The images of a pair as data URIs, by the ids of their files."""
         found: dict[PayloadId, str] = {}
-        for message in filter(None, (exchange.asked, exchange.reply)):
+        for message in filter(None, (pair.asked, pair.reply)):
             for file in file_parts(message):
                 if is_image(file.media_type) and (image := await self._image(message, file)):
                     found[file.file_id] = image

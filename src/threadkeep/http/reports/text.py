@@ -19,7 +19,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.services.reports import Exchange
+from threadkeep.services.reports import QuestionAndReply
 
 MOST_VALUE_CHARACTERS = 20_000
 MOST_BYTES_LAID_OUT = 256 * 1024
@@ -33,9 +33,9 @@ def words_of(message: Message) -> str:
     return f"{content.title}\n\n{content.summary}" if isinstance(content, BriefingCard) else content
 
 
-def section_title(number: int, exchange: Exchange) -> str:
-    """The heading of an exchange."""
-    return str(number) if exchange.on_path else f"{number} (another branch)"
+def section_title(number: int, pair: QuestionAndReply) -> str:
+    """The heading of a pair."""
+    return str(number) if pair.on_path else f"{number} (another branch)"
 
 
 def shown_parts(message: Message) -> Iterator[ShownPart]:

@@ -12,10 +12,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from threadkeep.domain.errors import InvalidRequest, RequestTimeout, ThreadkeepError, TooManyConnections
+from threadkeep.handling.bodies import has_body
+from threadkeep.handling.discarding import DISCARD_S, Discarding
+from threadkeep.handling.errors import error_response
 from threadkeep.http.edge import MOST_HEADER_BYTES, headers_too_large, new_request_id, our_headers
-from threadkeep.requests.bodies import has_body
-from threadkeep.requests.discarding import DISCARD_S, Discarding
-from threadkeep.requests.errors import error_response
 from threadkeep.wire.inside import CONNECTION
 
 # The parser gets one part at a time: it buffers an unfinished header, which we see only after a part.

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import uvicorn
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.handling.stream import broken_off
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits, Connections
-from threadkeep.http.server.supervisor import Worker
+from threadkeep.http.server.supervisor import ServingProcess
 from threadkeep.http.server.web_sockets import ANY_SIZE, SocketConnection
-from threadkeep.requests.stream import broken_off
 
 PING_EVERY_S = 30.0
 SHUTDOWN_S = 5
@@ -73,15 +73,15 @@ def serve(
     when_ready: Callable[[], None],
     grace_s: float,
     limits: ConnectionLimits,
-    worker: Worker | None = None,
+    process: ServingProcess | None = None,
 ) -> None:
     """Serves until SIGINT or SIGTERM, then lets running turns and requests end and closes the database.
 
-    A worker serves until its parent says so.
+    One of several processes serves until its parent says so.
     """
     server = SignalFreeServer(uvicorn_config(app, SHUTDOWN_S, limits))
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(app, server, listener, when_ready, grace_s, worker))
+        runner.run(_serve(app, server, listener, when_ready, grace_s, process))
 
 
 async def _serve(
@@ -90,15 +90,15 @@ async def _serve(
     listener: socket.socket,
     when_ready: Callable[[], None],
     grace_s: float,
-    worker: Worker | None,
+    process: ServingProcess | None,
 ) -> None:
     filter_uvicorns_lines()
     stopping = _Stopping(app, server, grace_s)
-    if worker is None:
+    if process is None:
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stopping.hear_signal)
     else:
-        worker.obey(drain=stopping.drain, retire=stopping.retire, end=stopping.end)
+        process.obey(drain=stopping.drain, retire=stopping.retire, end=stopping.end)
     # Start-up errors appear as sentences here; within uvicorn they would be stack traces.
     async with app.lifespan():
         # What was loaded stays. Else every full collection looks at all of it, and all turns wait for that.
@@ -128,7 +128,7 @@ class _Stopping:
         self._begin(self._grace_s)
 
     def retire(self) -> None:
-        """The same for one of several workers: the others accept new connections on the same port."""
+        """The same for one of several processes: the others accept new connections on the same port."""
         for listening in getattr(self._server, "servers", ()):  # none before it has started
             listening.close()
         for connection in list(self._server.server_state.connections):

@@ -1,13 +1,13 @@
 """Several processes that serve one port, and their parent, which starts, restarts and ends them.
 
-All workers accept connections from the socket that the parent has opened. So whichever is free takes the
-next one, none is lost when a worker dies, and a second server on the port is refused. With one socket for
-each worker (`SO_REUSEPORT`), a busy or dead one would keep its share waiting.
+All processes accept connections from the socket that the parent has opened. So whichever is free takes the
+next one, none is lost when a process dies, and a second server on the port is refused. With one socket for
+each process (`SO_REUSEPORT`), a busy or dead one would keep its share waiting.
 
 The parent has no event loop, no threads and no database. That makes it safe to fork at any time, which starts
-a worker in a moment and lets all of them share the memory of the code.
+a process in a moment and lets all of them share the memory of the code.
 
-A pair of sockets connects the parent with each worker. When one end dies, the other notices: no worker
+A pair of sockets connects the parent with each process. When one end dies, the other notices: no process
 outlives its parent.
 """
 
@@ -30,21 +30,21 @@ log = logging.getLogger("threadkeep")
 READY = b"ready"
 DRAIN = b"drain"
 STABLE_S = 30.0
-"""A worker that ends later is restarted at once; one that keeps dying sooner, after growing pauses."""
+"""A process that ends later is restarted at once; one that keeps dying sooner, after growing pauses."""
 LONGEST_PAUSE_S = 30.0
 RETRY_S = 5.0
 
 
-class Worker:
+class ServingProcess:
     """One of the processes, as it knows itself."""
 
     def __init__(self, number: int, line: socket.socket) -> None:
         self.number = number
-        """From 1 on; a restarted worker has the number of the one before it."""
+        """From 1 on; a restarted process has the number of the one before it."""
         self._line = line
 
     def report_ready(self) -> None:
-        """Tells the parent that this worker serves."""
+        """Tells the parent that this process serves."""
         with suppress(OSError):  # the parent has died; `obey` notices
             self._line.send(READY)
 
@@ -60,13 +60,13 @@ class Worker:
                 end()
 
         loop.add_reader(self._line, hear)
-        # From an operator: this worker alone ends, and another takes its place.
+        # From an operator: this process alone ends, and another takes its place.
         loop.add_signal_handler(signal.SIGTERM, retire)
 
 
 @dataclass(slots=True)
 class _Child:
-    """A worker, as the parent knows it."""
+    """One of the processes, as the parent knows it."""
 
     number: int
     pid: int
@@ -75,17 +75,19 @@ class _Child:
 
 
 class Supervisor:
-    """The parent of the workers."""
+    """The parent of the processes."""
 
-    def __init__(self, count: int, work: Callable[[Worker], int], when_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, count: int, work: Callable[[ServingProcess], int], when_ready: Callable[[], None]
+    ) -> None:
         self._count = count
         self._work = work
         self._when_ready = when_ready
         self._children: dict[int, _Child] = {}
         self._due: dict[int, float] = {}
-        """When to start which worker."""
+        """When to start which process."""
         self._failures = [0] * (count + 1)
-        """How often in a row each worker has died young."""
+        """How often in a row each process has died young."""
         self._signals_count = 0
         self._is_serving = False
         self._status = 0
@@ -96,7 +98,7 @@ class Supervisor:
         The others start when the first one is ready: it has migrated the database, and if it can't start,
         the reason is reported once.
         """
-        gc.freeze()  # collections in the workers don't touch, and so don't copy, what they share
+        gc.freeze()  # collections in the processes don't touch, and so don't copy, what they share
         with _woken_by_signals() as woken:
             self._start(1)
             while self._children or self._due:
@@ -121,7 +123,7 @@ class Supervisor:
                 self._due |= dict.fromkeys(range(2, self._count + 1), 0.0)
 
     def _replace_ended(self, child: _Child) -> None:
-        """A worker has ended: starts another one, unless we are ending, too."""
+        """A process has ended: starts another one, unless we are ending, too."""
         del self._children[child.number]
         child.line.close()
         status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
@@ -144,7 +146,7 @@ class Supervisor:
         )
 
     def _stop(self, signals: int) -> None:
-        """The first signal drains the workers, the second ends them, the third kills them."""
+        """The first signal drains the processes, the second ends them, the third kills them."""
         for _ in range(signals):
             self._signals_count += 1
             self._due.clear()
@@ -172,24 +174,24 @@ class Supervisor:
 
     def _start(self, number: int) -> None:
         ours, theirs = socket.socketpair()
-        sys.stdout.flush()  # or the worker would print what is in the buffer, too
+        sys.stdout.flush()  # or the process would print what is in the buffer, too
         pid = os.fork()
         if pid == 0:
             for line in (ours, *(child.line for child in self._children.values())):
-                line.close()  # as long as anybody has it open, its worker believes in its parent
-            _run_as_worker(self._work, Worker(number, theirs))
+                line.close()  # while it is open anywhere, its process doesn't notice that the parent has died
+            _run_as_child(self._work, ServingProcess(number, theirs))
         theirs.close()
         self._children[number] = _Child(number, pid, ours, time.monotonic())
 
 
-def _run_as_worker(work: Callable[[Worker], int], worker: Worker) -> None:
-    """Is a worker until it ends; never returns to what the parent was doing."""
+def _run_as_child(work: Callable[[ServingProcess], int], process: ServingProcess) -> None:
+    """Serves until the process ends; never returns to what the parent was doing."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent passes it on
-        status = work(worker)
+        status = work(process)
     except BaseException:  # noqa: BLE001 - the process ends here, and it is logged
         traceback.print_exc()
     finally:

@@ -13,10 +13,10 @@ from starlette.requests import HTTPConnection
 from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.errors import Forbidden, StorageError, Unauthenticated
 from threadkeep.domain.user import User
+from threadkeep.handling.services import Services
 from threadkeep.http.sign_in.bearer import key_value
 from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.ports.sign_in import Check, SignIn
-from threadkeep.services.services import Services
 
 log = logging.getLogger("threadkeep.http")
 

@@ -23,8 +23,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from threadkeep.workers.isolated import isolated_command
-from threadkeep.workers.landlock import CHANGE, READ, USE, NotConfined, Rule, drop_capabilities, restrict
+from threadkeep.confined.isolated import isolated_command
+from threadkeep.confined.landlock import CHANGE, READ, USE, NotConfined, Rule, drop_capabilities, restrict
 
 NOT_CONFINED = 126
 BUBBLEWRAP = "bwrap"

@@ -10,11 +10,11 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from threadkeep.confined.isolated import isolated_command
+from threadkeep.confined.process import confined_environment
 from threadkeep.mcp.processes import guard
 from threadkeep.mcp.processes.confine import HELD
 from threadkeep.mcp.processes.lines import CHUNK_BYTES, LongLine, ServerLog, read_lines
-from threadkeep.workers.isolated import isolated_command
-from threadkeep.workers.process import worker_environment
 
 PATIENCE_S = 1.0
 """How long a server may take to end by itself once its stdin is closed."""
@@ -42,7 +42,7 @@ def _environment(program: Program) -> dict[str, str]:
     """What the guard and the sandbox run with; without a sandbox, the program's own."""
     if not program.wrapper:
         return dict(program.env)
-    own = worker_environment() | {"PATH": os.environ.get("PATH", os.defpath)}
+    own = confined_environment() | {"PATH": os.environ.get("PATH", os.defpath)}
     return own | {HELD: json.dumps(dict(program.env))}
 
 

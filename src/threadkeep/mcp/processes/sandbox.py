@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from threadkeep.confined.isolated import CODE, isolated_command
+from threadkeep.confined.landlock import landlock_version
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.processes import confine
 from threadkeep.mcp.processes.own_ports import own_ports
-from threadkeep.workers.isolated import CODE, isolated_command
-from threadkeep.workers.landlock import landlock_version
 
 log = logging.getLogger("threadkeep.mcp")
 

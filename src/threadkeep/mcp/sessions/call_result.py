@@ -1,6 +1,6 @@
 """Reads the result of a tool call: its text or value, its chart and its files.
 
-As a worker, this module reads a large message from its input and writes what it extracted to its output:
+In a process of its own, this module reads a large message from its input and writes what it extracts:
 parsing hundreds of thousands of values holds the GIL, and thus every turn of this node, in whatever thread it
 runs. The values come back as stored, as JSON in one piece. This imports nothing else of ours, so that it
 starts fast.
@@ -77,7 +77,7 @@ class File(msgspec.Struct):
 
 
 class CallResult(msgspec.Struct):
-    """A result in our terms. From a worker, the value and the chart are bytes: JSON in one piece."""
+    """A result in our terms. From such a process, the value and the chart are bytes: JSON in one piece."""
 
     value: Any = None
     chart: Any = None

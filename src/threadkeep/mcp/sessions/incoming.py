@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.confined.process import end_process, start_confined
 from threadkeep.mcp.sessions.call_result import CallResult, ExtractedResult, read_result, repaired
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Returned, ReturnedFile
-from threadkeep.workers.process import end_process, start_worker
 
 log = logging.getLogger("threadkeep.mcp")
 
@@ -75,7 +75,7 @@ class LargeMessageReader:
 
     async def _read(self, message: bytes) -> ExtractedResult | None:
         async with self._free:
-            process = await start_worker("threadkeep.mcp.sessions.call_result", stdin=PIPE)
+            process = await start_confined("threadkeep.mcp.sessions.call_result", stdin=PIPE)
             try:
                 async with asyncio.timeout(READING_S):
                     read, _ = await process.communicate(message)

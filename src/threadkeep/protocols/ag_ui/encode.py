@@ -52,6 +52,7 @@ from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui import frames
@@ -66,7 +67,6 @@ from threadkeep.protocols.ag_ui.messages import (
     sources_content,
     superseded_content,
 )
-from threadkeep.requests.stream import StreamEnd
 
 NOTICE = "threadkeep.notice"
 TOOL_PROGRESS = "threadkeep.tool_progress"

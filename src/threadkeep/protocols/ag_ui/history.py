@@ -9,27 +9,27 @@ from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
+from threadkeep.handling.routing import RequestContext
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.messages import messages_of
 from threadkeep.protocols.files import HistoryFiles
-from threadkeep.requests.routing import Call
 from threadkeep.services.outside import MOST_HISTORY_BYTES
 
 
 async def history(
-    call: Call, conversation: Conversation, *, without: MessageId | None = None
+    request: RequestContext, conversation: Conversation, *, without: MessageId | None = None
 ) -> list[frames.Message]:
     """The active path, as many of the newest messages as fit; one can be left out."""
-    outside, files = call.services.outside, HistoryFiles(call.services.files)
+    outside, files = request.services.outside, HistoryFiles(request.services.files)
     newest_first: list[frames.Message] = []
     left = MOST_HISTORY_BYTES
-    async with aclosing(outside.newest_first(call.user, conversation)) as pages:
+    async with aclosing(outside.newest_first(request.user, conversation)) as pages:
         async for page in pages:
             known = await outside.ids_of(conversation, page)
             for message in page:
                 if message.id == without:
                     continue
-                contents = [await _content(call, files, message, file) for file in _attached(message)]
+                contents = [await _content(request, files, message, file) for file in _attached(message)]
                 shown, size = await asyncio.to_thread(_shown, message, known[message.id], contents)
                 left -= size
                 if left < 0:
@@ -50,10 +50,12 @@ def _attached(message: Message) -> list[FilePart]:
     return [file for file in message.files if not file.tool_call_id]
 
 
-async def _content(call: Call, files: HistoryFiles, message: Message, file: FilePart) -> frames.Content:
+async def _content(
+    request: RequestContext, files: HistoryFiles, message: Message, file: FilePart
+) -> frames.Content:
     """A file of a user's message: its content, or its address if it is too large."""
     shown = await files.shown(message, file)
-    address = call.link(f"/api/files/{file.file_id}")
+    address = request.link(f"/api/files/{file.file_id}")
     source = (
         frames.UrlSource(address, file.media_type)
         if shown is None

@@ -18,6 +18,10 @@ from threadkeep.domain.errors import ConversationNotFound, ThreadkeepError
 from threadkeep.domain.key import Scope
 from threadkeep.domain.message import check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import RequestContext, Route
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.decode import (
@@ -32,10 +36,6 @@ from threadkeep.protocols.ag_ui.decode import (
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.history import history
 from threadkeep.protocols.files import take_in
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import OutsideMessage
 from threadkeep.services.sending import is_retried
 from threadkeep.sse import MEDIA_TYPE
@@ -49,129 +49,133 @@ DEFAULT_AGENT = "default"
 MOST_AGENTS = 200
 
 
-async def run(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
+async def run(request: RequestContext, *, agent: str, body: RunInput) -> EventStream | Response:
     """Run an agent."""
-    question = None if body.resume else await call.aside(question_of, body)
+    question = None if body.resume else await request.aside(question_of, body)
     if question is not None:
-        return await _asked(call, agent, body, question)
-    conversation = await call.services.outside.find(call.user, body.thread_id)
+        return await _asked(request, agent, body, question)
+    conversation = await request.services.outside.find(request.user, body.thread_id)
     if conversation is None:
         raise ConversationNotFound
-    decisions, results = await _answers(call, conversation, body)
+    decisions, results = await _answers(request, conversation, body)
     if not decisions:
-        return await _followed(call, conversation, body)
-    turn, seen = await call.services.outside.answer(call.user, conversation, decisions)
-    return await _stream(call, turn, _run(body, results=results), seen)
+        return await _followed(request, conversation, body)
+    turn, seen = await request.services.outside.answer(request.user, conversation, decisions)
+    return await _stream(request, turn, _run(body, results=results), seen)
 
 
-async def connect(call: Call, *, agent: str, body: RunInput) -> EventStream | Response:
+async def connect(request: RequestContext, *, agent: str, body: RunInput) -> EventStream | Response:
     """Send a conversation and the turn that runs in it; an empty response if the conversation is unknown."""
-    conversation = await call.services.outside.find(call.user, body.thread_id)
+    conversation = await request.services.outside.find(request.user, body.thread_id)
     if conversation is None:
         return Response(media_type=MEDIA_TYPE)
-    return await _followed(call, conversation, body)
+    return await _followed(request, conversation, body)
 
 
-async def stop(call: Call, *, agent: str, thread_id: str, body: StopInput) -> frames.Stopped:
+async def stop(request: RequestContext, *, agent: str, thread_id: str, body: StopInput) -> frames.Stopped:
     """Stop the turn that runs in a conversation, and keep its text."""
-    conversation = await call.services.outside.find(call.user, thread_id)
+    conversation = await request.services.outside.find(request.user, thread_id)
     if conversation is None:
         raise ConversationNotFound
-    return frames.Stopped(await call.services.turns.abort(call.user, conversation.id) is not None)
+    return frames.Stopped(await request.services.turns.abort(request.user, conversation.id) is not None)
 
 
-async def info(call: Call) -> frames.Info:
+async def info(request: RequestContext) -> frames.Info:
     """List the agents."""
-    agents = await call.services.agents.page(call.user, after=None, offset=0, limit=MOST_AGENTS)
-    default = await call.services.agents.default()
-    named = [(DEFAULT_AGENT, default)] if default.is_visible_to(call.user) else []
+    agents = await request.services.agents.page(request.user, after=None, offset=0, limit=MOST_AGENTS)
+    default = await request.services.agents.default()
+    named = [(DEFAULT_AGENT, default)] if default.is_visible_to(request.user) else []
     listed = {
         id_: frames.Agent(it.name, it.description) for id_, it in (*named, *((it.id, it) for it in agents))
     }
     return frames.Info(version=RUNTIME_VERSION, agents=listed)
 
 
-async def _asked(call: Call, agent: str, body: RunInput, question: Question) -> EventStream | Response:
+async def _asked(
+    request: RequestContext, agent: str, body: RunInput, question: Question
+) -> EventStream | Response:
     """A run that replies to a question."""
     # Files are stored before the message is: not for one that says nothing.
     check_user_content(question.text, most=0, has_files=bool(question.files))
-    outside = call.services.outside
+    outside = request.services.outside
     agent_id = None if agent == DEFAULT_AGENT else agent
-    where = await outside.find_or_new(call.user, body.thread_id, agent_id)
-    begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=await call.aside(tools_of, body))
-    if isinstance(where, Conversation) and await _is_answered(call, where, question):
-        turn = await _same_run(call, where, body) or await outside.regenerate(
-            call.user, where, begun_with, question_id=question.id
+    where = await outside.find_or_new(request.user, body.thread_id, agent_id)
+    begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=await request.aside(tools_of, body))
+    if isinstance(where, Conversation) and await _is_answered(request, where, question):
+        turn = await _same_run(request, where, body) or await outside.regenerate(
+            request.user, where, begun_with, question_id=question.id
         )
-        return await _stream(call, turn, _run(body))
-    files = await take_in(call.services.files, call.user, question.files, param="messages")
+        return await _stream(request, turn, _run(body))
+    files = await take_in(request.services.files, request.user, question.files, param="messages")
     message = OutsideMessage(
         content=question.text,
         id=question.id or None,
         files=files,
         before=question.before,
-        is_retry=is_retry(call.request),
+        is_retry=is_retry(request.http),
     )
-    turn, _ = await outside.send(call.user, where, message, begun_with)
-    return await _stream(call, turn, _run(body))
+    turn, _ = await outside.send(request.user, where, message, begun_with)
+    return await _stream(request, turn, _run(body))
 
 
-async def _same_run(call: Call, conversation: Conversation, body: RunInput) -> Turn | None:
+async def _same_run(request: RequestContext, conversation: Conversation, body: RunInput) -> Turn | None:
     """The turn that this very run has begun, if it ended just now: a retry repeats the run's id, and a client
     that wants another answer begins another run.
     """
-    turn = await call.services.outside.newest_turn(call.user, conversation)
+    turn = await request.services.outside.newest_turn(request.user, conversation)
     if turn is None or not is_retried(turn, system_clock()):
         return None
     began_with = turn.begun_with.run_id if turn.begun_with else None
     is_same = body.run_id and began_with == body.run_id
-    return turn if is_same or is_retry(call.request) else None
+    return turn if is_same or is_retry(request.http) else None
 
 
-async def _is_answered(call: Call, conversation: Conversation, question: Question) -> bool:
+async def _is_answered(request: RequestContext, conversation: Conversation, question: Question) -> bool:
     """Whether a question was sent before, with the same text, and has its reply: then it is asked again."""
     if conversation.active_turn_id is not None or not question.id:
         return False
-    message = await call.services.outside.message(conversation, question.id)
+    message = await request.services.outside.message(conversation, question.id)
     return message is not None and message.text == question.text
 
 
 async def _answers(
-    call: Call, conversation: Conversation, body: RunInput
+    request: RequestContext, conversation: Conversation, body: RunInput
 ) -> tuple[dict[str, Decision], frozenset[str]]:
     """What a run decides, by request, and the calls whose results it brings."""
     now = system_clock()
-    decisions, results = await call.aside(lambda it: (decisions_of(it, now), results_of(it, now)), body)
+    decisions, results = await request.aside(lambda it: (decisions_of(it, now), results_of(it, now)), body)
     brought: set[str] = set()
-    for request in await call.services.approvals.open(call.user) if results else ():
-        call_id = request.tool_call_id
-        if request.conversation_id != conversation.id or request.kind is not ApprovalKind.CLIENT_TOOL:
+    for opened in await request.services.approvals.open(request.user) if results else ():
+        call_id = opened.tool_call_id
+        if opened.conversation_id != conversation.id or opened.kind is not ApprovalKind.CLIENT_TOOL:
             continue
         if call_id is not None and call_id in results:
-            decisions[request.request_id] = results[call_id]
+            decisions[opened.request_id] = results[call_id]
             brought.add(call_id)
     return decisions, frozenset(brought)
 
 
-async def _followed(call: Call, conversation: Conversation, body: RunInput) -> EventStream | Response:
+async def _followed(
+    request: RequestContext, conversation: Conversation, body: RunInput
+) -> EventStream | Response:
     """The whole conversation, and the turn that runs in it."""
     if conversation.active_turn_id is None:
-        shown = _run(body, await history(call, conversation))
+        shown = _run(body, await history(request, conversation))
         headers = {"Cache-Control": "no-store"}
         content = await asyncio.to_thread(lambda: shown.opening() + shown.finished())
         return Response(content, headers=headers, media_type=MEDIA_TYPE)
-    turn = await call.services.turns.get(call.user, conversation.active_turn_id)
-    before = await history(call, conversation, without=turn.assistant_message_id)
-    return await _stream(call, turn, _run(body, before))
+    turn = await request.services.turns.get(request.user, conversation.active_turn_id)
+    before = await history(request, conversation, without=turn.assistant_message_id)
+    return await _stream(request, turn, _run(body, before))
 
 
-async def _stream(call: Call, turn: Turn, run: Run, seen: int = 0) -> EventStream | Response:
+async def _stream(request: RequestContext, turn: Turn, run: Run, seen: int = 0) -> EventStream | Response:
     add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
-    log = await call.services.turns.follow(turn, seen, from_first=True)
+    log = await request.services.turns.follow(turn, seen, from_first=True)
     if log is None:  # it was stopped just when its client answered
         return Response(run.opening(turn.id) + run.finished(), media_type=MEDIA_TYPE)
     encoder = RunEncoder(run, turn.id, turn.assistant_message_id, seen)
-    location = {"Location": call.link(f"/api/turns/{turn.id}")}
+    location = {"Location": request.link(f"/api/turns/{turn.id}")}
     return EventStream(log, encoder, location, ends_when_paused=True)
 
 

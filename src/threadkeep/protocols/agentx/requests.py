@@ -21,6 +21,7 @@ from threadkeep.domain.ids import AgentId
 from threadkeep.domain.key import Scope
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
+from threadkeep.handling.services import Services
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.agentx import frames
@@ -45,7 +46,6 @@ from threadkeep.protocols.agentx.started_agents import StartedAgents, StartedByU
 from threadkeep.protocols.files import HistoryFiles, take_in
 from threadkeep.services.reach import check_reach
 from threadkeep.services.sending import NewMessage
-from threadkeep.services.services import Services
 from threadkeep.wire.decoding import invalid_request
 
 log = logging.getLogger("threadkeep.ws")

@@ -11,10 +11,10 @@ from starlette.requests import HTTPConnection
 from starlette.websockets import WebSocket
 
 from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.handling.services import Services
 from threadkeep.ports.sign_in import SignIn
 from threadkeep.protocols.agentx.socket import TRY_LATER, SharedBySockets, Socket, SocketLimits
 from threadkeep.protocols.agentx.socket_sign_in import BEARER, SocketSignIn
-from threadkeep.services.services import Services
 
 log = logging.getLogger("threadkeep.ws")
 

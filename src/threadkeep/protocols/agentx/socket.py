@@ -18,6 +18,7 @@ from threadkeep.domain.errors import (
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
+from threadkeep.handling.services import Services
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
 from threadkeep.protocols.agentx.decode import Ack, Auth, Request, Subscribe, Unsubscribe, decode
@@ -35,7 +36,6 @@ from threadkeep.protocols.agentx.requests import internal_error, respond
 from threadkeep.protocols.agentx.socket_sign_in import SocketSignIn
 from threadkeep.protocols.agentx.started_agents import StartedByUser
 from threadkeep.protocols.agentx.subscriptions import PollPace, SessionReader, Sessions, Subscription
-from threadkeep.services.services import Services
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.inside import LARGE_MESSAGES, SMALL_MESSAGE_BYTES
 

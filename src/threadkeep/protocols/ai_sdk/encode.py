@@ -57,13 +57,13 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.mcp import CLIENT
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
 from threadkeep.protocols.ai_sdk.parts import Reader, Sources
 from threadkeep.protocols.dialect import TurnContext
-from threadkeep.requests.stream import StreamEnd
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",

@@ -18,6 +18,11 @@ from threadkeep.domain.ids import MessageId
 from threadkeep.domain.key import Scope
 from threadkeep.domain.message import Message, MessageStatus, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.addresses import own_url
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import RequestContext, Route
+from threadkeep.handling.stream import EventStream
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.ai_sdk.decode import (
     Answer,
@@ -35,11 +40,6 @@ from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.files import take_in
-from threadkeep.requests.addresses import own_url
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.outside import MOST_HISTORY_BYTES, OutsideMessage
 
 PREFIX = "/api/ai-sdk"
@@ -49,17 +49,17 @@ REPLAYED_MS = 60_000
 _TAG = "AI SDK"
 
 
-async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
+async def chat(request: RequestContext, *, query: ChatQuery, body: ChatBody) -> EventStream:
     """Send a message, edit one, regenerate an answer, or answer what a turn waits for; streams the turn."""
-    outside, user = call.services.outside, call.user
+    outside, user = request.services.outside, request.user
     model = model_of(body)
-    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=await call.aside(tools_of, body))
+    begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=await request.aside(tools_of, body))
     after = 0
-    match await call.aside(lambda it: request_of(it, system_clock()), body):
+    match await request.aside(lambda it: request_of(it, system_clock()), body):
         case Submit() as sent:
             # Files are stored before the message is: not for one that says nothing.
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
-            files = await take_in(call.services.files, user, sent.files, param="messages")
+            files = await take_in(request.services.files, user, sent.files, param="messages")
             where = await outside.find_or_new(user, body.id, body.agent_id)
             message = OutsideMessage(
                 id=sent.id or None,
@@ -67,11 +67,11 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
                 files=files,
                 before=sent.before,
                 starts_over=sent.starts_over,
-                is_retry=is_retry(call.request),
+                is_retry=is_retry(request.http),
             )
             turn, conversation = await outside.send(user, where, message, begun_with, model=model)
         case Regenerate(question_id, answer_id):
-            conversation = await _found(call, body.id)
+            conversation = await _found(request, body.id)
             turn = await outside.regenerate(
                 user,
                 conversation,
@@ -79,42 +79,42 @@ async def chat(call: Call, *, query: ChatQuery, body: ChatBody) -> EventStream:
                 question_id=question_id,
                 answer_id=answer_id,
                 model=model,
-                is_retry=is_retry(call.request),
+                is_retry=is_retry(request.http),
             )
         case Answer(decisions):
-            conversation = await _found(call, body.id)
+            conversation = await _found(request, body.id)
             turn, after = await outside.answer(user, conversation, decisions)
         case _ as never:
             assert_never(never)
-    return await _stream(call, query, conversation, turn, after)
+    return await _stream(request, query, conversation, turn, after)
 
 
-async def resume(call: Call, *, chat_id: str, query: ChatQuery) -> EventStream | None:
+async def resume(request: RequestContext, *, chat_id: str, query: ChatQuery) -> EventStream | None:
     """Follow the running turn from its start; for a minute after its end, read it again. 204 otherwise."""
-    conversation = await call.services.outside.find(call.user, chat_id)
-    turn = conversation and await call.services.outside.newest_turn(call.user, conversation)
+    conversation = await request.services.outside.find(request.user, chat_id)
+    turn = conversation and await request.services.outside.newest_turn(request.user, conversation)
     if conversation is None or turn is None or not _is_replayed(turn, query):
         return None
-    return await _stream(call, query, conversation, turn)
+    return await _stream(request, query, conversation, turn)
 
 
-async def stop(call: Call, *, chat_id: str) -> None:
+async def stop(request: RequestContext, *, chat_id: str) -> None:
     """Stop the running turn and keep its text. Clients that follow it receive `abort`."""
-    conversation = await call.services.outside.find(call.user, chat_id)
+    conversation = await request.services.outside.find(request.user, chat_id)
     if conversation is not None:
-        await call.services.turns.abort(call.user, conversation.id)
+        await request.services.turns.abort(request.user, conversation.id)
 
 
-async def history(call: Call, *, chat_id: str, query: ChatQuery) -> Chat:
+async def history(request: RequestContext, *, chat_id: str, query: ChatQuery) -> Chat:
     """Read the messages of the active path as `useChat` takes them; none if nothing was sent yet.
 
     As many of the newest as fit into 8 MB.
     """
-    outside, shown = call.services.outside, _Newest(_reader(call, query))
-    conversation = await outside.find(call.user, chat_id)
+    outside, shown = request.services.outside, _Newest(_reader(request, query))
+    conversation = await outside.find(request.user, chat_id)
     if conversation is None:
         return Chat(id=chat_id, messages=[])
-    async with aclosing(outside.newest_first(call.user, conversation)) as pages:
+    async with aclosing(outside.newest_first(request.user, conversation)) as pages:
         async for page in pages:
             listed = [it for it in page if _is_listed(it.status, query)]
             ids = await outside.ids_of(conversation, listed)
@@ -147,25 +147,25 @@ def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedE
     return ShapedError(error.message.encode("utf-8", "replace"), "text/plain; charset=utf-8")
 
 
-async def _found(call: Call, chat_id: str) -> Conversation:
-    found = await call.services.outside.find(call.user, chat_id)
+async def _found(request: RequestContext, chat_id: str) -> Conversation:
+    found = await request.services.outside.find(request.user, chat_id)
     if found is None:
         raise ConversationNotFound
     return found
 
 
 async def _stream(
-    call: Call, query: ChatQuery, conversation: Conversation, turn: Turn, after: int = 0
+    request: RequestContext, query: ChatQuery, conversation: Conversation, turn: Turn, after: int = 0
 ) -> EventStream:
     add_to_subject(conversation_id=conversation.id, turn_id=turn.id)
-    log = await call.services.turns.follow(turn, 0)
+    log = await request.services.turns.follow(turn, 0)
     assert log is not None  # a turn has events from its start on
-    encoding = UIMessageStream(TurnContext.of(turn, conversation), _reader(call, query), after)
+    encoding = UIMessageStream(TurnContext.of(turn, conversation), _reader(request, query), after)
     return EventStream(log, encoding, HEADERS, ends_when_paused=True)
 
 
-def _reader(call: Call, query: ChatQuery) -> Reader:
-    return Reader(query.version, own_url(call.request, ""))
+def _reader(request: RequestContext, query: ChatQuery) -> Reader:
+    return Reader(query.version, own_url(request.http, ""))
 
 
 def _is_replayed(turn: Turn, query: ChatQuery) -> bool:

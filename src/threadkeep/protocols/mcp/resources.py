@@ -6,11 +6,11 @@ import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.handling.paging import PageQuery, Pager
+from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.protocols.mcp.tools import ReadConversation, read_conversation
 from threadkeep.protocols.mcp.turns import ARTIFACTS
-from threadkeep.requests.paging import PageQuery, Pager
-from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.view import PageView
 
@@ -40,13 +40,13 @@ class Content:
             return None
 
 
-async def list_conversations(call: Call, cursor: str | None) -> PageView[Conversation]:
+async def list_conversations(request: RequestContext, cursor: str | None) -> PageView[Conversation]:
     """A page of the user's conversations, latest activity first."""
     pager = Pager(
-        call.cursors, call.user, "mcp conversations", PageQuery(limit=LISTED_AT_ONCE, cursor=cursor)
+        request.cursors, request.user, "mcp conversations", PageQuery(limit=LISTED_AT_ONCE, cursor=cursor)
     )
-    found = await call.services.conversations.page(
-        call.user,
+    found = await request.services.conversations.page(
+        request.user,
         ConversationFilter(),
         after=pager.after(tuple[int, str]),
         offset=0,
@@ -55,16 +55,16 @@ async def list_conversations(call: Call, cursor: str | None) -> PageView[Convers
     return pager.page(found, lambda it: (it.updated_at, it.id), lambda page: page)
 
 
-async def read_resource(call: Call, uri: str) -> Content:
+async def read_resource(request: RequestContext, uri: str) -> Content:
     """What a URI names."""
     if uri.startswith(CONVERSATIONS):
         which = ReadConversation(conversation_id=uri.removeprefix(CONVERSATIONS), limit=MOST_MESSAGES)
-        return Content(_JSON, msgspec.json.encode(await read_conversation(call, which)))
+        return Content(_JSON, msgspec.json.encode(await read_conversation(request, which)))
     if uri.startswith(ARTIFACTS):
         artifact_id = uri.removeprefix(ARTIFACTS)
-        await check_reach(call.services.store, call.user, {"artifact_id": artifact_id})
-        payload, data = await call.services.reports.artifact(
-            call.user, artifact_id, most_bytes=MOST_ARTIFACT_BYTES
+        await check_reach(request.services.store, request.user, {"artifact_id": artifact_id})
+        payload, data = await request.services.reports.artifact(
+            request.user, artifact_id, most_bytes=MOST_ARTIFACT_BYTES
         )
         return Content(payload.media_type, data)
     raise InvalidRequest(f"Resources are {CONVERSATIONS}{{id}} and {ARTIFACTS}{{id}}.", param="uri")

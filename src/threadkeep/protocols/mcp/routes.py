@@ -11,32 +11,32 @@ import msgspec
 from threadkeep.domain import errors
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError
 from threadkeep.domain.key import Scope
-from threadkeep.requests.errors import ShapedError
-from threadkeep.requests.routing import Call, Route
-from threadkeep.requests.stream import LastingResponse
+from threadkeep.handling.errors import ShapedError
+from threadkeep.handling.routing import RequestContext, Route
+from threadkeep.handling.stream import LastingResponse
 
 PATH = "/mcp"
 
 INVALID_REQUEST = -32600
 INTERNAL_ERROR = -32603
 
-Respond = Callable[[Call, bytes], LastingResponse]
+Respond = Callable[[RequestContext, bytes], LastingResponse]
 
 
-async def respond(call: Call, *, body: msgspec.Raw) -> LastingResponse:
+async def respond(request: RequestContext, *, body: msgspec.Raw) -> LastingResponse:
     """Respond to one JSON-RPC message of an MCP client."""
     message = bytes(body)
     if not message.lstrip().startswith(b"{"):
         raise InvalidRequest("Send one JSON-RPC message per request; there are no batches.")
-    exchange = await asyncio.to_thread(_load_exchange)
-    return exchange(call, message)
+    respond = await asyncio.to_thread(_load_response)
+    return respond(request, message)
 
 
-def _load_exchange() -> Respond:
+def _load_response() -> Respond:
     # In a thread: the first request waits for it, the others don't.
-    from threadkeep.protocols.mcp.exchange import Exchange  # noqa: PLC0415 - many never need the SDK
+    from threadkeep.protocols.mcp.response import McpResponse  # noqa: PLC0415 - many never need the SDK
 
-    return Exchange
+    return McpResponse
 
 
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:

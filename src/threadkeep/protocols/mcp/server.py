@@ -21,6 +21,8 @@ from threadkeep.domain.approval import Decision
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.text import visible
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.handling.errors import STATUSES
+from threadkeep.handling.routing import RequestContext
 from threadkeep.protocols.mcp import resources
 from threadkeep.protocols.mcp.asking import decision_of, question_for
 from threadkeep.protocols.mcp.tools import (
@@ -40,13 +42,11 @@ from threadkeep.protocols.mcp.turns import (
     own_turn,
     turn_view,
 )
-from threadkeep.requests.errors import STATUSES
-from threadkeep.requests.routing import Call
 from threadkeep.version import __version__
 
 log = logging.getLogger("threadkeep.mcp")
 
-_CALL = "mcp_call"
+_REQUEST = "mcp_request"
 _OUR_FAULT = "Something went wrong on our side. The error has been logged."
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 _INSTRUCTIONS = (
@@ -59,18 +59,18 @@ Context = ServerRequestContext[Any, Any]
 Called = types.CallToolResult | types.InputRequiredResult
 
 
-def remember_call(scope: RequestScope, call: Call) -> None:
+def remember_request(scope: RequestScope, request: RequestContext) -> None:
     """Lets the handlers below know who calls."""
-    scope["state"][_CALL] = call
+    scope["state"][_REQUEST] = request
 
 
-def _call_of(context: Context) -> Call:
+def _request_of(context: Context) -> RequestContext:
     assert context.request is not None  # every message comes by HTTP
-    return context.request.scope["state"][_CALL]
+    return context.request.scope["state"][_REQUEST]
 
 
 async def _list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    key = _call_of(context).user.key
+    key = _request_of(context).user.key
     allowed = [it for it in TOOLS if key is None or any(scope.includes(it.scope) for scope in key.scopes)]
     return types.ListToolsResult(tools=[_LISTED[it.name] for it in allowed])
 
@@ -94,13 +94,13 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> C
     tool = _BY_NAME.get(params.name)
     if tool is None:
         raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}.")
-    call = _call_of(context)
+    request = _request_of(context)
     try:
-        if call.user.key is not None:
-            call.user.key.check_scope(tool.scope)
+        if request.user.key is not None:
+            request.user.key.check_scope(tool.scope)
         if isinstance(tool, TurnTool):
-            return await _run_turn(context, call, tool, params)
-        return _result(await tool.run(call, decode_arguments(tool, params.arguments or {})))
+            return await _run_turn(context, request, tool, params)
+        return _result(await tool.run(request, decode_arguments(tool, params.arguments or {})))
     except ThreadkeepError as exc:
         return _failure(f"{exc.message} ({exc.code})")
     except Exception:
@@ -109,41 +109,45 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> C
 
 
 async def _run_turn(
-    context: Context, call: Call, tool: TurnTool, params: types.CallToolRequestParams
+    context: Context, request: RequestContext, tool: TurnTool, params: types.CallToolRequestParams
 ) -> Called:
     """Begins or continues a turn, and follows it until it ends or waits for its user."""
     is_dismissed = False
     if params.request_state is None:
-        turn, seen = await tool.run(call, decode_arguments(tool, params.arguments or {}))
+        turn, seen = await tool.run(request, decode_arguments(tool, params.arguments or {}))
     else:
         # The client repeats the call with its user's answers. The turn is looked up as this user's.
-        turn = await own_turn(call, params.request_state)
-        seen = await last_event_of(call, turn)
+        turn = await own_turn(request, params.request_state)
+        seen = await last_event_of(request, turn)
         answers = params.input_responses or {}
-        decisions = await _decisions(call, turn, answers)
-        await decide_all(call, turn, decisions)
+        decisions = await _decisions(request, turn, answers)
+        await decide_all(request, turn, decisions)
         is_dismissed = len(decisions) < len(answers)
-        turn = await own_turn(call, turn.id)
+        turn = await own_turn(request, turn.id)
 
     async def report(position: int, news: str) -> None:
         await context.session.report_progress(position, message=news)
 
-    status = await follow(call, turn, report, seen)
-    waiting = await call.services.approvals.open(call.user, turn) if status is TurnStatus.WAITING else ()
+    status = await follow(request, turn, report, seen)
+    waiting = (
+        await request.services.approvals.open(request.user, turn) if status is TurnStatus.WAITING else ()
+    )
     if waiting and not is_dismissed and context.protocol_version in MODERN_PROTOCOL_VERSIONS:
         client = context.session.client_capabilities
         questions = {it.request_id: question_for(it, client) for it in waiting}
         if requests := {id_: question for id_, question in questions.items() if question is not None}:
             return types.InputRequiredResult(input_requests={**requests}, request_state=turn.id)
-    view = await turn_view(call, turn, status, waiting)
+    view = await turn_view(request, turn, status, waiting)
     return _result(view, is_error=view.status is TurnStatus.FAILED)
 
 
-async def _decisions(call: Call, turn: Turn, answers: Mapping[str, object]) -> dict[str, Decision]:
+async def _decisions(
+    request: RequestContext, turn: Turn, answers: Mapping[str, object]
+) -> dict[str, Decision]:
     """What the client's user has decided, by request."""
     decisions: dict[str, Decision] = {}
     for request_id, answer in answers.items():
-        approval = await asked(call, turn, request_id)
+        approval = await asked(request, turn, request_id)
         if isinstance(answer, types.ElicitResult):
             decision = decision_of(approval, answer, system_clock())
             if decision is not None:
@@ -168,7 +172,7 @@ async def _list_resources(
     context: Context, params: types.PaginatedRequestParams | None
 ) -> types.ListResourcesResult:
     with _errors_told():
-        page = await resources.list_conversations(_call_of(context), params.cursor if params else None)
+        page = await resources.list_conversations(_request_of(context), params.cursor if params else None)
     listed = [
         types.Resource(
             name=it.title or "Untitled conversation",
@@ -202,7 +206,7 @@ async def _read_resource(
 ) -> types.ReadResourceResult:
     uri = str(params.uri)
     with _errors_told():
-        content = await resources.read_resource(_call_of(context), uri)
+        content = await resources.read_resource(_request_of(context), uri)
     return types.ReadResourceResult(contents=[await asyncio.to_thread(_contents, uri, content)])
 
 

@@ -3,9 +3,9 @@
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from threadkeep.handling.addresses import own_url
+from threadkeep.handling.routing import Endpoint
 from threadkeep.protocols.mcp.routes import PATH
-from threadkeep.requests.addresses import own_url
-from threadkeep.requests.routing import Endpoint
 
 METADATA_PATH = f"/.well-known/oauth-protected-resource{PATH}"
 

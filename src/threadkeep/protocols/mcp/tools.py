@@ -14,13 +14,13 @@ from threadkeep.domain.errors import Conflict
 from threadkeep.domain.key import Scope
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.paging import PageQuery
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.searching import OneAgent, Search, Since, Until
 from threadkeep.ports.history import SaidHit
 from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.mcp.turns import artifact_uris, last_event_of, own_turn
-from threadkeep.requests.paging import PageQuery
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call
-from threadkeep.requests.searching import OneAgent, Search, Since, Until
 from threadkeep.services.outside import OutsideMessage, new_conversation
 from threadkeep.services.reach import check_reach
 from threadkeep.services.sending import NewConversation
@@ -55,10 +55,10 @@ class AgentsView(View, frozen=True, kw_only=True):
     agents: Sequence[AgentView]
 
 
-async def list_agents(call: Call, arguments: NoArguments) -> AgentsView:
+async def list_agents(request: RequestContext, arguments: NoArguments) -> AgentsView:
     """List the agents that you can send messages to."""
-    agents = await call.services.agents.page(call.user, after=None, offset=0, limit=MOST_AGENTS)
-    default = await call.services.agents.default()
+    agents = await request.services.agents.page(request.user, after=None, offset=0, limit=MOST_AGENTS)
+    default = await request.services.agents.default()
     views = [
         AgentView(id=it.id, name=it.name, description=it.description, is_default=it.id == default.id)
         for it in agents
@@ -79,39 +79,39 @@ class SendMessage(Arguments, frozen=True, kw_only=True):
     model: Annotated[str | None, Meta(description="A model that the agent offers instead of its own.")] = None
 
 
-async def send_message(call: Call, arguments: SendMessage) -> tuple[Turn, int]:
+async def send_message(request: RequestContext, arguments: SendMessage) -> tuple[Turn, int]:
     """Send a message to an agent and wait for its reply. The conversation is kept: to continue it, send its
     id. A message to an agent that is still answering stops that answer.
     """
-    turn, _ = await call.services.outside.send(
-        call.user,
-        await _conversation_for(call, arguments),
-        OutsideMessage(content=arguments.content, is_retry=is_retry(call.request)),
+    turn, _ = await request.services.outside.send(
+        request.user,
+        await _conversation_for(request, arguments),
+        OutsideMessage(content=arguments.content, is_retry=is_retry(request.http)),
         BegunWith(protocol=PROTOCOL, asked_model=arguments.model),
         model=arguments.model,
     )
     return turn, 0
 
 
-async def _conversation_for(call: Call, message: SendMessage) -> Conversation | NewConversation:
+async def _conversation_for(request: RequestContext, message: SendMessage) -> Conversation | NewConversation:
     """The conversation that a message names, or one that it opens."""
     if message.conversation_id is not None:
-        conversation = await _own_conversation(call, message.conversation_id)
+        conversation = await _own_conversation(request, message.conversation_id)
         if message.agent_id is not None and message.agent_id.lower() != conversation.agent_id:
             raise Conflict("This conversation is with another agent. Leave `agentId` out.")
         return conversation
-    agents = call.services.agents
+    agents = request.services.agents
     if message.agent_id is None:
-        agent = await agents.default_of(call.user)
+        agent = await agents.default_of(request.user)
     else:
-        agent = await agents.get(call.user, message.agent_id)
-    await check_reach(call.services.store, call.user, {"agent_id": agent.id})
+        agent = await agents.get(request.user, message.agent_id)
+    await check_reach(request.services.store, request.user, {"agent_id": agent.id})
     return new_conversation(agent)
 
 
-async def _own_conversation(call: Call, conversation_id: str) -> Conversation:
-    await check_reach(call.services.store, call.user, {"conversation_id": conversation_id})
-    return await call.services.conversations.get(call.user, conversation_id)
+async def _own_conversation(request: RequestContext, conversation_id: str) -> Conversation:
+    await check_reach(request.services.store, request.user, {"conversation_id": conversation_id})
+    return await request.services.conversations.get(request.user, conversation_id)
 
 
 class AnswerApproval(Arguments, frozen=True, kw_only=True):
@@ -135,12 +135,12 @@ class AnswerApproval(Arguments, frozen=True, kw_only=True):
     ] = None
 
 
-async def answer_approval(call: Call, arguments: AnswerApproval) -> tuple[Turn, int]:
+async def answer_approval(request: RequestContext, arguments: AnswerApproval) -> tuple[Turn, int]:
     """Answer a request of a turn that waits (status WAITING) as its user has decided, and wait for the reply.
     Ask the user first; never decide for them.
     """
-    turn = await own_turn(call, arguments.turn_id)
-    seen = await last_event_of(call, turn)
+    turn = await own_turn(request, arguments.turn_id)
+    seen = await last_event_of(request, turn)
     decision = Decision(
         action=ApprovalAction(arguments.action),
         at=system_clock(),
@@ -148,7 +148,7 @@ async def answer_approval(call: Call, arguments: AnswerApproval) -> tuple[Turn, 
         arguments=arguments.arguments,
         content=arguments.content,
     )
-    turn = await call.services.approvals.decide(call.user, turn.id, arguments.request_id, decision)
+    turn = await request.services.approvals.decide(request.user, turn.id, arguments.request_id, decision)
     return turn, seen
 
 
@@ -187,16 +187,16 @@ class ConversationView(View, frozen=True, kw_only=True):
     approvals: Annotated[Sequence[ApprovalView], Meta(description="What that turn asks its user.")]
 
 
-async def read_conversation(call: Call, arguments: ReadConversation) -> ConversationView:
+async def read_conversation(request: RequestContext, arguments: ReadConversation) -> ConversationView:
     """Read the latest messages of a conversation, also of one whose reply is still being written."""
-    await check_reach(call.services.store, call.user, {"conversation_id": arguments.conversation_id})
+    await check_reach(request.services.store, request.user, {"conversation_id": arguments.conversation_id})
     window = MessageWindow(before_seq=arguments.before_seq, newest_first=True)
-    page = await call.services.conversations.bare_messages(
-        call.user, arguments.conversation_id, window, offset=0, limit=arguments.limit + 1
+    page = await request.services.conversations.bare_messages(
+        request.user, arguments.conversation_id, window, offset=0, limit=arguments.limit + 1
     )
     turn_id = page.conversation.active_turn_id
-    running = await call.services.turns.get(call.user, turn_id) if turn_id else None
-    waiting = await call.services.approvals.open(call.user, running) if running else ()
+    running = await request.services.turns.get(request.user, turn_id) if turn_id else None
+    waiting = await request.services.approvals.open(request.user, running) if running else ()
     return ConversationView(
         id=page.conversation.id,
         agent_id=page.conversation.agent_id,
@@ -252,11 +252,11 @@ class HitView(View, frozen=True, kw_only=True):
     created_at: Time
 
 
-async def search_conversations(call: Call, arguments: SearchConversations) -> PageView[HitView]:
+async def search_conversations(request: RequestContext, arguments: SearchConversations) -> PageView[HitView]:
     """Search the user's own messages and titles of conversations, newest first."""
     query = PageQuery(limit=arguments.limit, cursor=arguments.cursor)
     asked = Search(arguments.query, arguments.agent_id, arguments.since, arguments.until)
-    return await asked.page(call, query, _hit_view)
+    return await asked.page(request, query, _hit_view)
 
 
 def _hit_view(hit: SaidHit) -> HitView:
@@ -278,7 +278,7 @@ class ReadingTool:
 
     name: str
     title: str
-    run: Callable[[Call, Any], Awaitable[Struct]]
+    run: Callable[[RequestContext, Any], Awaitable[Struct]]
     arguments: type[Arguments]
     result: Any
     scope: Scope = Scope.READ
@@ -290,7 +290,7 @@ class TurnTool:
 
     name: str
     title: str
-    run: Callable[[Call, Any], Awaitable[tuple[Turn, int]]]
+    run: Callable[[RequestContext, Any], Awaitable[tuple[Turn, int]]]
     arguments: type[Arguments]
     scope: Scope = Scope.CHAT
 

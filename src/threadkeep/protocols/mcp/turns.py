@@ -11,11 +11,11 @@ from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, Approval
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Text, ToolCalled, TurnEvent
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
+from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
 from threadkeep.ports.approvals import Approval, OpenApproval
-from threadkeep.requests.routing import Call
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.view import Id, View
@@ -44,13 +44,13 @@ class TurnView(View, frozen=True, kw_only=True):
     error: str | UnsetType = UNSET
 
 
-async def follow(call: Call, turn: Turn, report: Report, seen: int = 0) -> TurnStatus | None:
+async def follow(request: RequestContext, turn: Turn, report: Report, seen: int = 0) -> TurnStatus | None:
     """Follows a turn until it ends or waits, reporting what comes after an event.
 
     Returns WAITING, or RUNNING if this node can't tell how it ends; None if it has ended.
     """
     add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
-    log = await call.services.turns.follow(turn, 0)
+    log = await request.services.turns.follow(turn, 0)
     if log is None:
         return None
     forms = set[str]()
@@ -62,7 +62,7 @@ async def follow(call: Call, turn: Turn, report: Report, seen: int = 0) -> TurnS
                 await report(told[-1][0], "".join(news for _, news in told))
             _note_forms(forms, events)
             # While a tool's server asks, the turn goes on; the answer is decided first and logged later.
-            if log.is_paused or (forms and await call.services.approvals.open(call.user, turn)):
+            if log.is_paused or (forms and await request.services.approvals.open(request.user, turn)):
                 return TurnStatus.WAITING
         return None if log.has_ended else TurnStatus.RUNNING
 
@@ -91,10 +91,10 @@ def _news(event: TurnEvent) -> str:
 
 
 async def turn_view(
-    call: Call, turn: Turn, status: TurnStatus | None, waiting: Sequence[OpenApproval]
+    request: RequestContext, turn: Turn, status: TurnStatus | None, waiting: Sequence[OpenApproval]
 ) -> TurnView:
     """A turn that was followed."""
-    reply = await _reply(call, turn)
+    reply = await _reply(request, turn)
     return TurnView(
         status=status or ENDS.get(reply.status, TurnStatus.RUNNING),
         conversation_id=turn.conversation_id,
@@ -111,37 +111,37 @@ def artifact_uris(message: Message) -> list[str]:
     return [f"{ARTIFACTS}{it}" for it in message.artifact_ids]
 
 
-async def _reply(call: Call, turn: Turn) -> Message:
+async def _reply(request: RequestContext, turn: Turn) -> Message:
     """A turn's reply, as far as it goes."""
-    store = call.services.store
+    store = request.services.store
     reply = await store.messages.get(turn.conversation_id, turn.assistant_message_id)
     if reply is None:
         raise TurnNotFound
     return await written_so_far(store.log, reply)
 
 
-async def own_turn(call: Call, turn_id: str) -> Turn:
+async def own_turn(request: RequestContext, turn_id: str) -> Turn:
     """One of the user's turns, within the reach of their key."""
-    await check_reach(call.services.store, call.user, {"turn_id": turn_id})
-    return await call.services.turns.get(call.user, turn_id)
+    await check_reach(request.services.store, request.user, {"turn_id": turn_id})
+    return await request.services.turns.get(request.user, turn_id)
 
 
-async def last_event_of(call: Call, turn: Turn) -> int:
+async def last_event_of(request: RequestContext, turn: Turn) -> int:
     """The number of the last event so far: what a client has received before it answers."""
-    chunks = await call.services.store.log.read(turn.id, 0)
+    chunks = await request.services.store.log.read(turn.id, 0)
     return chunks[-1].last_seq if chunks else 0
 
 
-async def asked(call: Call, turn: Turn, request_id: str) -> Approval:
+async def asked(request: RequestContext, turn: Turn, request_id: str) -> Approval:
     """A turn's request, open or decided."""
-    found = await call.services.approvals.about(turn, request_id, ApprovalAction.DENY)
+    found = await request.services.approvals.about(turn, request_id, ApprovalAction.DENY)
     if found is None:
         raise ApprovalNotFound
     return found
 
 
-async def decide_all(call: Call, turn: Turn, decisions: Mapping[str, Decision]) -> None:
+async def decide_all(request: RequestContext, turn: Turn, decisions: Mapping[str, Decision]) -> None:
     """Decides requests; one that somebody has decided elsewhere, or that has expired, stays as it is."""
     for request_id, decision in decisions.items():
         with suppress(ApprovalAnswered, ApprovalExpired):
-            await call.services.approvals.decide(call.user, turn.id, request_id, decision)
+            await request.services.approvals.decide(request.user, turn.id, request_id, decision)

@@ -14,13 +14,13 @@ from msgspec import Meta
 from threadkeep.domain.conversation import AddedMessage
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.message import MessageRole
+from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.approvals import Approval
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.decode import SentItem, files_of, text_of
 from threadkeep.protocols.openai.files import file_parts
 from threadkeep.protocols.openai.ids import parse_approval_id
 from threadkeep.protocols.openai.input_items import approval_response, function_output
-from threadkeep.requests.routing import Call
 
 MOST_ITEMS_AT_ONCE = 20
 MOST_PARTS_OF_AN_ITEM = 1_000
@@ -29,14 +29,14 @@ SentItems = Annotated[list[SentItem], Meta(max_length=MOST_ITEMS_AT_ONCE)]
 Item = frames.InputItem | frames.OutputItem
 
 
-async def messages_of(call: Call, items: Sequence[SentItem]) -> Sequence[AddedMessage]:
+async def messages_of(request: RequestContext, items: Sequence[SentItem]) -> Sequence[AddedMessage]:
     """New items as messages."""
     said: list[AddedMessage] = []
     for item in items:
         if _is_message(item, "assistant"):
             said.append(AddedMessage(MessageRole.ASSISTANT, text_of(item)))
         elif _is_message(item, "user"):
-            files = await file_parts(call, files_of(item, "items"), "items")
+            files = await file_parts(request, files_of(item, "items"), "items")
             said.append(AddedMessage(MessageRole.USER, text_of(item), files))
         else:
             what = f"A {item.role} message" if item.role else f"An item of the type {item.type!r}"

@@ -20,6 +20,8 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
+from threadkeep.handling.retries import is_retry
+from threadkeep.handling.routing import RequestContext
 from threadkeep.protocols.openai import conversations, files
 from threadkeep.protocols.openai.decode import CreateResponse, Input, tools_of
 from threadkeep.protocols.openai.ids import parse_response_id
@@ -27,8 +29,6 @@ from threadkeep.protocols.openai.input_items import joined_text
 from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
-from threadkeep.requests.retries import is_retry
-from threadkeep.requests.routing import Call
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.outside import OutsideMessage, new_conversation
 
@@ -43,55 +43,59 @@ class Asked:
     """The number of the last event before what the request decided, if it continues the turn."""
 
 
-async def ask(call: Call, body: CreateResponse, given: Input) -> Asked:
+async def ask(request: RequestContext, body: CreateResponse, given: Input) -> Asked:
     """Sends a message, or answers what a turn waits for."""
-    conversation, after = await _place(call, body, given)
-    await _check_claims(call, conversation, given)
-    waiting = after or (conversation and await call.services.outside.newest_turn(call.user, conversation))
-    decisions = given.decisions or await _answer(call, waiting, given)
+    conversation, after = await _place(request, body, given)
+    await _check_claims(request, conversation, given)
+    waiting = after or (
+        conversation and await request.services.outside.newest_turn(request.user, conversation)
+    )
+    decisions = given.decisions or await _answer(request, waiting, given)
     if conversation is not None and decisions:
-        return await _decided(call, conversation, waiting, decisions, given)
+        return await _decided(request, conversation, waiting, decisions, given)
     if given.decisions:
         raise ApprovalNotFound("No response of yours waits for this.", param="input")
     if after is not None and after.status is TurnStatus.RUNNING:
         raise Conflict("The previous response is still in progress. Wait for it, or cancel it.")
-    return Asked(*await _begin(call, conversation, after, body, given))
+    return Asked(*await _begin(request, conversation, after, body, given))
 
 
-async def own_response(call: Call, response_id: str) -> tuple[Turn, Conversation, int]:
+async def own_response(request: RequestContext, response_id: str) -> tuple[Turn, Conversation, int]:
     """One of the user's responses: a turn, its conversation, and which part of the turn it is."""
     parsed = parse_response_id(response_id)
     if parsed is None:
         raise no_response()
     try:
-        turn = await call.services.turns.get(call.user, parsed[0])
-        conversation = await conversations.found(call, turn.conversation_id)
+        turn = await request.services.turns.get(request.user, parsed[0])
+        conversation = await conversations.found(request, turn.conversation_id)
     except (TurnNotFound, ConversationNotFound):
         raise no_response() from None
     return turn, conversation, parsed[1]
 
 
-async def _place(call: Call, body: CreateResponse, given: Input) -> tuple[Conversation | None, Turn | None]:
+async def _place(
+    request: RequestContext, body: CreateResponse, given: Input
+) -> tuple[Conversation | None, Turn | None]:
     """The conversation that a request continues, and the turn that it follows, if it says so."""
     if body.conversation_id is not None:
-        return await conversations.found(call, body.conversation_id), None
+        return await conversations.found(request, body.conversation_id), None
     if body.previous_response_id is not None:
-        turn, conversation, _ = await own_response(call, body.previous_response_id)
+        turn, conversation, _ = await own_response(request, body.previous_response_id)
         return conversation, turn
-    listed = given.after or await _asking(call, given.decisions)
+    listed = given.after or await _asking(request, given.decisions)
     if listed is None:
         return None, None
-    place = await call.services.outside.place_of(call.user, listed)
+    place = await request.services.outside.place_of(request.user, listed)
     if place is None:
         raise no_response()
     return place
 
 
-async def _check_claims(call: Call, conversation: Conversation | None, given: Input) -> None:
+async def _check_claims(request: RequestContext, conversation: Conversation | None, given: Input) -> None:
     """Refuses replies that are not from here: they can't become part of a stored conversation."""
     claimed = set(filter(None, given.claimed))
     if claimed and conversation is not None:
-        pages = call.services.outside.newest_first(call.user, conversation, bare=True)
+        pages = request.services.outside.newest_first(request.user, conversation, bare=True)
         async with aclosing(pages):
             async for page in pages:
                 claimed -= await asyncio.to_thread(_replies_in, page)
@@ -109,11 +113,11 @@ def _replies_in(page: Sequence[Message]) -> set[str]:
     return {text for message in page for text in texts_of_reply(message)}
 
 
-async def _asking(call: Call, decisions: Mapping[str, Decision]) -> TurnId | None:
+async def _asking(request: RequestContext, decisions: Mapping[str, Decision]) -> TurnId | None:
     """The turn that waits for one of these decisions."""
     if not decisions:
         return None
-    open_ = await call.services.approvals.open(call.user)
+    open_ = await request.services.approvals.open(request.user)
     turns = {it.turn_id for it in open_ if it.request_id in decisions or it.tool_call_id in decisions}
     if len(turns) > 1:  # some models number their calls from 1 in each conversation
         raise InvalidRequest(
@@ -123,11 +127,11 @@ async def _asking(call: Call, decisions: Mapping[str, Decision]) -> TurnId | Non
     return next(iter(turns), None)
 
 
-async def _answer(call: Call, turn: Turn | None, given: Input) -> Mapping[str, Decision]:
+async def _answer(request: RequestContext, turn: Turn | None, given: Input) -> Mapping[str, Decision]:
     """A message as the answer to the question that a turn waits for, if that takes any text."""
     if turn is None or turn.status is not TurnStatus.WAITING or given.files:
         return {}
-    asked = await call.services.approvals.open(call.user, turn)
+    asked = await request.services.approvals.open(request.user, turn)
     if len(asked) != 1 or not given.text.strip():
         return {}
     (only,) = asked
@@ -137,36 +141,40 @@ async def _answer(call: Call, turn: Turn | None, given: Input) -> Mapping[str, D
 
 
 async def _decided(
-    call: Call,
+    request: RequestContext,
     conversation: Conversation,
     waiting: Turn | None,
     decisions: Mapping[str, Decision],
     given: Input,
 ) -> Asked:
     """The turn that continues after all that it waited for was decided."""
-    newest = await call.services.outside.newest_turn(call.user, conversation)
+    newest = await request.services.outside.newest_turn(request.user, conversation)
     if waiting is None or newest is None or newest.id != waiting.id:
         raise ApprovalNotFound("This response no longer waits for anything.", param="input")
     if given.decisions and given.text:
         raise InvalidRequest("Send the new message after the response to what was decided.", param="input")
-    for it in await call.services.approvals.open(call.user, waiting):
+    for it in await request.services.approvals.open(request.user, waiting):
         if it.request_id not in decisions and it.tool_call_id not in decisions:
             what = f"output of the function call {it.tool_call_id}"
             if it.kind is not ApprovalKind.CLIENT_TOOL:
                 what = "decision about every request for approval"
             raise InvalidRequest(f"The response also waits for the {what}. Send all at once.", param="input")
-    turn, seen = await call.services.outside.answer(call.user, conversation, decisions)
+    turn, seen = await request.services.outside.answer(request.user, conversation, decisions)
     return Asked(turn, conversation, seen)
 
 
 async def _begin(
-    call: Call, conversation: Conversation | None, after: Turn | None, body: CreateResponse, given: Input
+    request: RequestContext,
+    conversation: Conversation | None,
+    after: Turn | None,
+    body: CreateResponse,
+    given: Input,
 ) -> tuple[Turn, Conversation]:
     """Begins the turn that replies to a message."""
-    user, services = call.user, call.services
-    added = await _added(call, conversation, after, given)
+    user, services = request.user, request.services
+    added = await _added(request, conversation, after, given)
     tools = tools_of(body)
-    agent, model = await asked_of(call, body.model) if body.model is not None else (None, None)
+    agent, model = await asked_of(request, body.model) if body.model is not None else (None, None)
     if agent is None and conversation is None:
         agent = await services.agents.default_of(user)
     if agent is not None:
@@ -175,7 +183,7 @@ async def _begin(
         most = agent.settings.max_message_chars if agent else 0
         check_user_content(given.text, most=most, has_files=bool(given.files), param="input")
     if agent is not None and conversation is not None:
-        conversation = await conversations.with_agent(call, conversation, agent)
+        conversation = await conversations.with_agent(request, conversation, agent)
     fields = RequestFields(
         metadata=body.metadata or {},
         previous_response_id=body.previous_response_id,
@@ -195,12 +203,12 @@ async def _begin(
     if added is not None and conversation is not None:
         turn = await services.added_messages.reply_to(user, added, begun_with, model=model, agent_id=agent_id)
         return turn, conversation
-    parts = await files.file_parts(call, given.files)
+    parts = await files.file_parts(request, given.files)
     message = OutsideMessage(
         content=given.text,
         files=parts,
         before=[after.assistant_message_id] if after else (),
-        is_retry=is_retry(call.request),
+        is_retry=is_retry(request.http),
         agent_id=agent_id,
     )
     if conversation is None:
@@ -210,10 +218,10 @@ async def _begin(
 
 
 async def _added(
-    call: Call, conversation: Conversation | None, after: Turn | None, given: Input
+    request: RequestContext, conversation: Conversation | None, after: Turn | None, given: Input
 ) -> Message | None:
     """The message to reply to, if the client has added it before: it repeats it, or sends nothing else."""
-    added = await call.services.added_messages.unanswered(conversation) if conversation else ()
+    added = await request.services.added_messages.unanswered(conversation) if conversation else ()
     if not added or (after is not None and added[0].parent_id != after.assistant_message_id):
         return None
     says_nothing = not given.text and not given.files

@@ -6,6 +6,8 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
 from threadkeep.logs import add_to_subject
 from threadkeep.protocols.openai import stateless
@@ -25,11 +27,11 @@ from threadkeep.protocols.openai.completions_encode import (
 )
 from threadkeep.protocols.openai.decode import CreateResponse
 from threadkeep.protocols.openai.stateless import StatelessRequest
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 
 
-async def create_completion(call: Call, *, body: CreateCompletion) -> EventStream | ChatCompletion:
+async def create_completion(
+    request: RequestContext, *, body: CreateCompletion
+) -> EventStream | ChatCompletion:
     """Reply to a history as the agent that `model` names.
 
     Nothing is stored, unless `conversation` names one: then only what follows the last reply counts, and it
@@ -37,22 +39,22 @@ async def create_completion(call: Call, *, body: CreateCompletion) -> EventStrea
     """
     await asyncio.to_thread(check_completion, body)  # it may be long
     if body.conversation is None:
-        return await _stateless(call, body)
-    new = await call.aside(lambda it: new_input(it, system_clock()), body)
-    asked = await ask(call, _as_response(body), new)
+        return await _stateless(request, body)
+    new = await request.aside(lambda it: new_input(it, system_clock()), body)
+    asked = await ask(request, _as_response(body), new)
     turn = asked.turn
     add_to_subject(conversation_id=turn.conversation_id, turn_id=turn.id)
-    return await _of_turn(call, body, turn, asked.conversation, asked.seen)
+    return await _of_turn(request, body, turn, asked.conversation, asked.seen)
 
 
-async def _stateless(call: Call, body: CreateCompletion) -> EventStream | ChatCompletion:
+async def _stateless(request: RequestContext, body: CreateCompletion) -> EventStream | ChatCompletion:
     """A completion of which nothing but its cost is stored."""
-    completion, agent = await stateless.begin(call, await call.aside(_asked, body))
+    completion, agent = await stateless.begin(request, await request.aside(_asked, body))
     head = CompletionHead.of(completion.turn, body.model or agent.name)
     if body.stream:
         return stateless.stream(completion, _encoder(head, body))
     whole = WholeCompletion(head)
-    await stateless.read_whole(call, completion, whole.add)
+    await stateless.read_whole(request, completion, whole.add)
     return whole.completion()
 
 
@@ -83,11 +85,11 @@ def _as_response(body: CreateCompletion) -> CreateResponse:
 
 
 async def _of_turn(
-    call: Call, body: CreateCompletion, turn: Turn, conversation: Conversation, seen: int
+    request: RequestContext, body: CreateCompletion, turn: Turn, conversation: Conversation, seen: int
 ) -> EventStream | ChatCompletion:
     """A completion that is a turn of a conversation, or the rest of one after an event."""
     head = CompletionHead.of(turn, body.model or conversation.agent_id, seen)
-    log = await call.services.turns.follow(turn, 0)
+    log = await request.services.turns.follow(turn, 0)
     assert log is not None  # a turn has events from its start on
     if body.stream:
         return EventStream(log, _encoder(head, body), {}, ends_when_paused=True)

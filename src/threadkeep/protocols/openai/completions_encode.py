@@ -30,10 +30,10 @@ from threadkeep.domain.events import (
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import BLANK_LINE, SaidText, TextJoin
 from threadkeep.domain.turn import Turn
+from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.openai.errors import error_of, told
-from threadkeep.requests.stream import StreamEnd
 from threadkeep.sse import frame
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]

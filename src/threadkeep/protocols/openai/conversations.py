@@ -8,11 +8,11 @@ from msgspec import Struct
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest
+from threadkeep.handling.routing import RequestContext
 from threadkeep.protocols.openai.added_items import SentItems, messages_of
 from threadkeep.protocols.openai.decode import Metadata
 from threadkeep.protocols.openai.ids import conversation_id, parse_conversation_id
 from threadkeep.protocols.openai.models import asked_of
-from threadkeep.requests.routing import Call
 
 
 class ConversationView(Struct, frozen=True, kw_only=True):
@@ -46,57 +46,59 @@ class UpdateConversation(Struct, frozen=True):
     metadata: Metadata
 
 
-async def create_conversation(call: Call, *, body: CreateConversation) -> ConversationView:
+async def create_conversation(request: RequestContext, *, body: CreateConversation) -> ConversationView:
     """Create a conversation with an agent, by default with the user's default agent."""
-    said = await messages_of(call, body.items or ())
-    agents = call.services.agents
-    agent = (await asked_of(call, body.model))[0] if body.model else await agents.default_of(call.user)
-    call.services.added_messages.check(agent, said)  # refused items must not create anything
-    conversation, is_new = await call.services.conversations.create(
-        call.user, agent.id, title=None, metadata=dict(body.metadata or {})
+    said = await messages_of(request, body.items or ())
+    agents = request.services.agents
+    agent = (await asked_of(request, body.model))[0] if body.model else await agents.default_of(request.user)
+    request.services.added_messages.check(agent, said)  # refused items must not create anything
+    conversation, is_new = await request.services.conversations.create(
+        request.user, agent.id, title=None, metadata=dict(body.metadata or {})
     )
     if not is_new:
         raise InvalidRequest("This agent has one conversation with each user, which exists.", param="model")
     if said:
-        await call.services.added_messages.add(call.user, conversation.id, said)
+        await request.services.added_messages.add(request.user, conversation.id, said)
     return view(conversation, conversation_id(conversation.id))
 
 
-async def get_conversation(call: Call, *, conversation: str) -> ConversationView:
+async def get_conversation(request: RequestContext, *, conversation: str) -> ConversationView:
     """Read a conversation."""
-    return view(await found(call, conversation), conversation)
+    return view(await found(request, conversation), conversation)
 
 
-async def update_conversation(call: Call, *, conversation: str, body: UpdateConversation) -> ConversationView:
+async def update_conversation(
+    request: RequestContext, *, conversation: str, body: UpdateConversation
+) -> ConversationView:
     """Replace a conversation's metadata."""
-    own = await found(call, conversation)
+    own = await found(request, conversation)
     metadata = dict[str, object](body.metadata)
-    changed = await call.services.conversations.update(
-        call.user, own.id, lambda it: replace(it, metadata=metadata)
+    changed = await request.services.conversations.update(
+        request.user, own.id, lambda it: replace(it, metadata=metadata)
     )
     return view(changed, conversation)
 
 
-async def delete_conversation(call: Call, *, conversation: str) -> DeletedConversation:
+async def delete_conversation(request: RequestContext, *, conversation: str) -> DeletedConversation:
     """Delete a conversation; its owner can restore it for a while."""
-    own = await found(call, conversation)
-    await call.services.conversations.delete(call.user, own.id, purge=False)
+    own = await found(request, conversation)
+    await request.services.conversations.delete(request.user, own.id, purge=False)
     return DeletedConversation(id=conversation)
 
 
-async def found(call: Call, id_: str) -> Conversation:
+async def found(request: RequestContext, id_: str) -> Conversation:
     """One of the user's conversations, within the reach of their key."""
-    conversation = await call.services.outside.find(call.user, parse_conversation_id(id_))
+    conversation = await request.services.outside.find(request.user, parse_conversation_id(id_))
     if conversation is None:
         raise ConversationNotFound
     return conversation
 
 
-async def with_agent(call: Call, conversation: Conversation, agent: Agent) -> Conversation:
+async def with_agent(request: RequestContext, conversation: Conversation, agent: Agent) -> Conversation:
     """A conversation with the agent that its first response names: before, it has none for OpenAI."""
     if conversation.agent_id == agent.id:
         return conversation
-    changed = await call.services.conversations.change_agent(call.user, conversation, agent)
+    changed = await request.services.conversations.change_agent(request.user, conversation, agent)
     if changed is None:
         raise InvalidRequest("This conversation is with another agent.", param="model")
     return changed

@@ -5,7 +5,7 @@ import msgspec
 from threadkeep.domain import errors
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Failed
-from threadkeep.requests.errors import STATUSES, ShapedError
+from threadkeep.handling.errors import STATUSES, ShapedError
 
 NO_RETRY = {"x-should-retry": "false"}
 """SDKs repeat what was refused with 409, 429 or 5xx; some of it stays refused."""

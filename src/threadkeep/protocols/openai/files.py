@@ -9,10 +9,10 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.handling.routing import RequestContext, StreamedAttachment
+from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.protocols.files import SentFile, take_in
 from threadkeep.protocols.openai.ids import file_id, parse_file_id
-from threadkeep.requests.routing import Call, StreamedAttachment
-from threadkeep.requests.uploads import UploadedFiles
 from threadkeep.services.reach import check_reach
 
 PURPOSE = "user_data"
@@ -65,42 +65,42 @@ class FilesQuery(Struct, frozen=True):
 
 
 async def file_parts(
-    call: Call, files: Sequence[SentFile | str], param: str = "input"
+    request: RequestContext, files: Sequence[SentFile | str], param: str = "input"
 ) -> tuple[FilePart, ...]:
     """The files of a message in their order: new ones, and those that the user has here."""
     # A client may name a file twice: the message has it once.
     sent = [SentFile("", file_id=it) if isinstance(it, str) else it for it in dict.fromkeys(files)]
-    return await take_in(call.services.files, call.user, sent, param=param)
+    return await take_in(request.services.files, request.user, sent, param=param)
 
 
-async def upload(call: Call, *, files: UploadedFiles) -> FileView:
+async def upload(request: RequestContext, *, files: UploadedFiles) -> FileView:
     """Upload a file for a message; its `purpose` makes no difference here."""
     async with files.read() as uploads:
         if len(uploads) != 1:
             raise InvalidRequest("Send one file, as `file`.", param="file")
-        (kept,) = await call.services.files.add(call.user, (uploads[0].file_name, uploads[0].file))
+        (kept,) = await request.services.files.add(request.user, (uploads[0].file_name, uploads[0].file))
     return _view(kept)
 
 
-async def list_files(call: Call, *, query: FilesQuery) -> FileList:
+async def list_files(request: RequestContext, *, query: FilesQuery) -> FileList:
     """List your files, newest first unless asked otherwise."""
     if query.purpose not in (None, PURPOSE):
         return FileList.of((), has_more=False)
     after = parse_file_id(query.after) if query.after is not None else None
-    page = await call.services.files.page(
-        call.user, after=after, newest_first=query.order == "desc", limit=query.limit + 1
+    page = await request.services.files.page(
+        request.user, after=after, newest_first=query.order == "desc", limit=query.limit + 1
     )
     return FileList.of([_view(it) for it in page[: query.limit]], has_more=len(page) > query.limit)
 
 
-async def get_file(call: Call, *, file: str) -> FileView:
+async def get_file(request: RequestContext, *, file: str) -> FileView:
     """Read what is known about one of your files."""
-    return _view(await call.services.files.get(call.user, parse_file_id(file)))
+    return _view(await request.services.files.get(request.user, parse_file_id(file)))
 
 
-async def delete_file(call: Call, *, file: str) -> DeletedFile:
+async def delete_file(request: RequestContext, *, file: str) -> DeletedFile:
     """Delete one of your files, unless a message has it."""
-    await call.services.files.delete(call.user, parse_file_id(file))
+    await request.services.files.delete(request.user, parse_file_id(file))
     return DeletedFile(id=file)
 
 
@@ -110,11 +110,11 @@ def _view(file: UploadedFile) -> FileView:
     )
 
 
-async def content(call: Call, *, file: str) -> StreamedAttachment:
+async def content(request: RequestContext, *, file: str) -> StreamedAttachment:
     """Download one of your files."""
     id_ = PayloadId(parse_file_id(file))
-    await check_reach(call.services.store, call.user, {"file_id": id_})
-    opened = await call.services.files.open(call.user, id_, preview=False)
+    await check_reach(request.services.store, request.user, {"file_id": id_})
+    opened = await request.services.files.open(request.user, id_, preview=False)
     headers = {
         "Content-Type": opened.media_type,
         "Content-Disposition": "attachment",

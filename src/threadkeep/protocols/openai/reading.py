@@ -11,6 +11,7 @@ from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.openai import frames
@@ -18,7 +19,6 @@ from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, Re
 from threadkeep.protocols.openai.ids import response_id
 from threadkeep.protocols.openai.input_items import Decisions
 from threadkeep.protocols.openai.items import Items
-from threadkeep.requests.stream import EventStream
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from threadkeep.domain.key import Scope
+from threadkeep.handling.routing import Route
 from threadkeep.protocols.openai import (
     completions,
     conversation_items,
@@ -11,7 +12,6 @@ from threadkeep.protocols.openai import (
     models,
     responses,
 )
-from threadkeep.requests.routing import Route
 
 PREFIX = "/v1"
 _TAG = "OpenAI"

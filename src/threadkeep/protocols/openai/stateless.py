@@ -12,13 +12,13 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.turn import BegunWith
+from threadkeep.handling.leaving import unless_client_leaves
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.stream import EventStream
 from threadkeep.protocols.files import SentFile, load
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder
 from threadkeep.protocols.openai.encode import ResponseEncoder
 from threadkeep.protocols.openai.models import asked_of
-from threadkeep.requests.leaving import unless_client_leaves
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.completions.completion import Completion
 from threadkeep.services.completions.given import GivenMessage
@@ -51,14 +51,14 @@ class StatelessRequest:
     """Instructions, tools, temperature and the most tokens."""
 
 
-async def begin(call: Call, asked: StatelessRequest) -> tuple[Completion, Agent]:
+async def begin(request: RequestContext, asked: StatelessRequest) -> tuple[Completion, Agent]:
     """Begins the reply; it ends when its client leaves."""
-    agent, model = await _agent_asked(call, asked.model)
+    agent, model = await _agent_asked(request, asked.model)
     await check_accepted(agent, asked.begun_with.tools)  # before the files are loaded
-    files = await _load(call, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
+    files = await _load(request, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
     history = await asyncio.to_thread(asked.history, files)  # it may be long
-    begin = call.services.completions.begin
-    return await begin(call.user, agent, history, asked.begun_with, model=model), agent
+    begin = request.services.completions.begin
+    return await begin(request.user, agent, history, asked.begun_with, model=model), agent
 
 
 def stream(completion: Completion, encoder: CompletionEncoder | ResponseEncoder) -> EventStream:
@@ -66,7 +66,9 @@ def stream(completion: Completion, encoder: CompletionEncoder | ResponseEncoder)
     return EventStream(completion, _OfEvents(encoder), {}, ends_when_paused=True)
 
 
-async def read_whole(call: Call, completion: Completion, add: Callable[[Iterable[TurnEvent]], None]) -> None:
+async def read_whole(
+    request: RequestContext, completion: Completion, add: Callable[[Iterable[TurnEvent]], None]
+) -> None:
     """Hands over every event of the reply as it comes."""
 
     async def read() -> None:
@@ -74,7 +76,7 @@ async def read_whole(call: Call, completion: Completion, add: Callable[[Iterable
             async for events in completion:
                 add(events)
 
-    await unless_client_leaves(call.request, read())
+    await unless_client_leaves(request.http, read())
     if not completion.has_ended and not completion.is_paused:
         raise ShuttingDown("This process is shutting down. Try again in a moment.")
 
@@ -87,14 +89,14 @@ def arguments_of(text: str) -> Mapping[str, Any]:
         return {"arguments": text}
 
 
-async def _agent_asked(call: Call, model: str | None) -> tuple[Agent, str | None]:
+async def _agent_asked(request: RequestContext, model: str | None) -> tuple[Agent, str | None]:
     if model is None:
-        return await call.services.agents.default_of(call.user), None
-    return await asked_of(call, model)
+        return await request.services.agents.default_of(request.user), None
+    return await asked_of(request, model)
 
 
-async def _load(call: Call, placed: Sequence[PlacedFile], field: str) -> FilesByPlace:
-    loaded = await load(call.services.files, call.user, [it.file for it in placed], param=field)
+async def _load(request: RequestContext, placed: Sequence[PlacedFile], field: str) -> FilesByPlace:
+    loaded = await load(request.services.files, request.user, [it.file for it in placed], param=field)
     files: defaultdict[int, list[LoadedFile]] = defaultdict(list)
     for it, file in zip(placed, loaded, strict=True):
         files[it.at].append(file)

@@ -7,6 +7,8 @@ import msgspec
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.turn import BegunWith
+from threadkeep.handling.routing import RequestContext
+from threadkeep.handling.stream import EventStream
 from threadkeep.protocols.files import SentFile
 from threadkeep.protocols.openai import frames, stateless
 from threadkeep.protocols.openai.decode import (
@@ -20,16 +22,14 @@ from threadkeep.protocols.openai.decode import (
 from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead, ResponseStream
 from threadkeep.protocols.openai.reading import tools_shown
 from threadkeep.protocols.openai.stateless import FilesByPlace, PlacedFile, StatelessRequest, arguments_of
-from threadkeep.requests.routing import Call
-from threadkeep.requests.stream import EventStream
 from threadkeep.services.completions.given import GivenCall, GivenMessage
 
 
-async def unstored(call: Call, body: CreateResponse) -> EventStream | frames.Response:
+async def unstored(request: RequestContext, body: CreateResponse) -> EventStream | frames.Response:
     """A response that can't be read again."""
     _check(body)
-    asked = await call.aside(_asked, body)
-    completion, agent = await stateless.begin(call, asked)
+    asked = await request.aside(_asked, body)
+    completion, agent = await stateless.begin(request, asked)
     head = ResponseHead(
         turn_id=completion.turn.id,
         part=1,
@@ -43,7 +43,7 @@ async def unstored(call: Call, body: CreateResponse) -> EventStream | frames.Res
     if body.stream:
         return stateless.stream(completion, ResponseEncoder(head))
     told = ResponseStream(head)
-    await stateless.read_whole(call, completion, told.add)
+    await stateless.read_whole(request, completion, told.add)
     told.pause()
     assert told.response is not None  # it has ended or waits
     return told.response

@@ -117,7 +117,7 @@ class _Rendering:
             for use, call in zip(uses, message.calls, strict=True)
         ]
         called = FinishedCall(0, "tool_use", (*said, *uses))
-        return called.exchange([(it,) for it in results], as_blocks=self._calls_as_blocks)
+        return called.with_results([(it,) for it in results], as_blocks=self._calls_as_blocks)
 
     def _blocks_of(self, files: Sequence[LoadedFile]) -> Iterator[Block]:
         parts = [it.part for it in files]

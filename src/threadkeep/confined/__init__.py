@@ -1,0 +1,1 @@
+"""Processes that handle strangers' files: how they start, what confines and limits them, how they end."""

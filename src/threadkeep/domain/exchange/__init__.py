@@ -1,1 +1,0 @@
-"""Imports that users start, and their progress."""

@@ -1,1 +1,0 @@
-"""Import and export files: our own format, and those of other products."""

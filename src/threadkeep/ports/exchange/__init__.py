@@ -1,1 +1,0 @@
-"""Exports and imports: what the inside needs for them."""

@@ -1,0 +1,1 @@
+"""The branches of a conversation, and conversations that fork from one."""

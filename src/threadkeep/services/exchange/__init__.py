@@ -1,1 +1,0 @@
-"""Exports and imports of whole conversations."""

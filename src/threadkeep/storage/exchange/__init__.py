@@ -1,1 +1,0 @@
-"""Whole conversations in and out of the database, and the progress of imports."""

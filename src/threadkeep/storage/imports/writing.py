@@ -1,0 +1,238 @@
+"""Writes conversations in pieces: nobody sees one before its last piece, and others write in between."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from io import BytesIO
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, new_uuid
+from threadkeep.domain.payload import Payload
+from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.ports.imports.records import KeptTurn, WholeConversation
+from threadkeep.ports.imports.whole_conversations import WritingStopped
+from threadkeep.storage.compactions import ADD as ADD_COMPACTION
+from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
+from threadkeep.storage.database.columns import to_json_or_null
+from threadkeep.storage.database.connector import Database, Plan, Query, Statement, single
+from threadkeep.storage.feedback import putting
+from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_rows import contents_of
+from threadkeep.storage.files import add_forked, add_imported, files_in
+from threadkeep.storage.imports.runs import STILL_RUNS
+from threadkeep.storage.imports.text_bytes import text_bytes
+from threadkeep.storage.messages import ADD_MESSAGE, message_values
+from threadkeep.storage.parts import calls_in
+from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
+from threadkeep.storage.payloads.database import Contents, payload_values
+from threadkeep.storage.purging import purge
+from threadkeep.storage.text_bytes import count
+from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
+from threadkeep.storage.turns import run_key
+
+T = TypeVar("T")
+
+ROWS_AT_ONCE = 200
+BYTES_AT_ONCE = 1024 * 1024
+FILES_AT_ONCE = 20
+COPIED_AT_ONCE = 5
+"""Contents in the database, which can be large."""
+
+# No node and no lease: the turn does not run here.
+_ADD_TURN = Statement(
+    """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
+        status, model, usage, error, idempotency_key, last_event_seq, started_at, ended_at)
+    VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
+        :model, :usage, :error, :key, :last_event_seq,
+        :started_at, :ended_at)"""
+)
+
+
+class Writer:
+    """Writes one conversation. If another one writes or purges it meanwhile, the next piece is refused."""
+
+    def __init__(
+        self,
+        database: Database,
+        rows: ConversationRows,
+        contents: Contents,
+        file_contents: FileContents,
+        conversation: Conversation,
+        *,
+        within: ImportId | None = None,
+        goes_on: Callable[[], bool] | None = None,
+    ) -> None:
+        self._database = database
+        self._rows = rows
+        self._contents = contents
+        self._file_contents = file_contents
+        self._conversation = conversation
+        self._within = within
+        self._goes_on = goes_on
+        self._id = new_uuid()
+
+    async def begin(self, check: Callable[[], Plan[None]] | None = None) -> None:
+        """Stores the conversation, unless the check refuses it."""
+
+        def plan() -> Plan[None]:
+            yield from self._check_run()
+            if check is not None:
+                yield from check()
+            yield from self._rows.add_held(self._conversation, self._id)
+
+        await self._database.write(plan)
+
+    async def write(self, plan: Callable[[], Plan[T]]) -> T:
+        """Writes a piece."""
+        self.check_stop()
+
+        def piece() -> Plan[T]:
+            yield from self._check_run()
+            yield from still_hold(self._conversation.id, self._id)
+            return (yield from plan())
+
+        return await self._database.write(piece)
+
+    def check_stop(self) -> None:
+        """Raises WritingStopped if it doesn't go on."""
+        if self._goes_on is not None and not self._goes_on():
+            raise WritingStopped
+
+    async def add_file(self, file: UploadedFile, content: Callable[[Payload], bytes]) -> None:
+        """Adds a file of a message. Its bytes are stored before the rows that name them."""
+        self.check_stop()
+        conversation, new = self._conversation, contents_of([file])
+        sources = {it.sha256: it for it in file.payloads(conversation.id)}
+        found = await asyncio.to_thread(lambda: {sha256: content(it) for sha256, it in sources.items()})
+        for sha256, it in new.items():
+            await self._file_contents.stage_bytes(it.id, found[sha256])
+
+        def plan() -> Plan[dict[str, Any]]:
+            kept = yield from add_imported(conversation, file, new)
+            for sha256, it in new.items():
+                if kept[sha256] == it.id:
+                    source = found[sha256]
+                    yield from self._file_contents.write_within(it.id, lambda source=source: BytesIO(source))
+            return kept
+
+        kept = await self.write(plan)
+        await self._file_contents.settle(
+            {it.id: kept[sha256] for sha256, it in new.items() if kept[sha256] != it.id}
+        )
+
+    async def add_value(self, payload: Payload, content: Callable[[Payload], bytes]) -> None:
+        """Adds the bytes of a value or of a tool's file."""
+        self.check_stop()
+        found = await asyncio.to_thread(content, payload)
+        await self._contents.write(self._conversation.id, payload.sha256, found)
+
+    async def add_rows(
+        self, part: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
+    ) -> None:
+        """Adds all rows but files; turns count for `spent_by`, the bytes of all towards the user's limit."""
+        size = await asyncio.to_thread(text_bytes, part, files)
+        await self.write(lambda: single(count(self._conversation.id, size)))
+        pieces = _pieces(_queries(part, self._conversation, files, spent_by))
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            await self.write(lambda piece=piece: _run(piece))
+
+    async def reveal(self) -> bool:
+        """Shows the conversation; returns whether it is the main one."""
+        is_main = self._conversation.is_main
+        return await self.write(lambda: reveal(self._conversation.id, self._id, is_main=is_main))
+
+    async def give_up(self) -> None:
+        """Leaves what is written to a purge, unless another writer has it by now."""
+        await self._database.execute(let_go(self._conversation.id, self._id))
+
+    async def remove(self) -> None:
+        """Purges what was given up."""
+        await purge(self._database, self._file_contents, [self._conversation.id])
+
+    def _check_run(self) -> Plan[None]:
+        if self._within is not None and not (yield STILL_RUNS(id=self._within)):
+            raise StorageConflict("The import has ended.")
+
+
+class ForkWriter:
+    """Writes a copy of another conversation, page by page."""
+
+    def __init__(
+        self, writer: Writer, contents: Contents, copy: Conversation, source_id: ConversationId
+    ) -> None:
+        self._writer = writer
+        self._contents = contents
+        self._copy = copy
+        self._source_id = source_id
+        self._copied: set[str] = set()
+
+    async def add(self, part: WholeConversation) -> None:
+        """Adds messages with what belongs to them; contents come from the original."""
+        files: set[PayloadId] = set()
+        for some in _batches(files_in(part), FILES_AT_ONCE):
+            files |= await self._writer.write(lambda some=some: add_forked(self._copy, some))
+        names = {it.sha256 for it in part.payloads if it.id not in files} - self._copied
+        await self._contents.copy(self._source_id, self._copy.id, names)
+        for some in _batches(names, COPIED_AT_ONCE):
+            await self._writer.write(
+                lambda some=some: self._contents.copy_within(self._source_id, self._copy.id, some)
+            )
+        self._copied |= names
+        await self._writer.add_rows(part, files, spent_by=None)
+
+
+def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+def _run(queries: Sequence[Query]) -> Plan[None]:
+    for query in queries:
+        _ = yield query  # not `yield from`: a list takes no rows
+
+
+def _pieces(queries: Iterator[Query]) -> Iterator[list[Query]]:
+    """As many rows as one transaction takes; a large one has its own."""
+    piece: list[Query] = []
+    size = 0
+    for query in queries:
+        size += sum(len(it) for it in query.values.values() if isinstance(it, str))
+        piece.append(query)
+        if len(piece) >= ROWS_AT_ONCE or size >= BYTES_AT_ONCE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _queries(
+    part: WholeConversation, conversation: Conversation, files: Collection[PayloadId], spent_by: UserId | None
+) -> Iterator[Query]:
+    """What other rows refer to comes before them."""
+    return chain(
+        (ADD_PAYLOAD(**payload_values(it)) for it in part.payloads if it.id not in files),
+        (_ADD_TURN(**_turn_values(it), user_id=spent_by) for it in part.turns),
+        _messages(part, conversation),
+        (ADD_COMPACTION(**{name: getattr(it, name) for name in it.__slots__}) for it in part.compactions),
+        map(putting, part.feedback),
+    )
+
+
+def _messages(part: WholeConversation, conversation: Conversation) -> Iterator[Query]:
+    for message in part.messages:
+        yield ADD_MESSAGE(**message_values(message))
+        for position, call in enumerate(calls_in(message.parts)):
+            yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
+
+
+def _turn_values(kept: KeptTurn) -> dict[str, Any]:
+    turn = kept.turn
+    values = {name: getattr(turn, name) for name in turn.__slots__}
+    return values | {
+        "usage": to_json_or_null(turn.usage),
+        "error": to_json_or_null(turn.error),
+        "key": run_key(kept.run_id) if kept.run_id is not None else None,
+    }

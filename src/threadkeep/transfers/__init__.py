@@ -1,1 +1,0 @@
-"""Whole conversations from elsewhere: forks, imports, recordings."""

@@ -1,0 +1,5 @@
+"""The same Threadkeep as for imports."""
+
+from tests.imports.conftest import here
+
+__all__ = ["here"]

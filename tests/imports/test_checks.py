@@ -1,0 +1,60 @@
+"""Complete conversations from outside: what they say of their files can be in a header and in a list."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.making import ALICE, NOW
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.ids import AgentId, MessageId, PayloadId, new_uuid
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.imports.checks import check_whole
+from threadkeep.ports.imports.records import WholeConversation
+
+TYPES = {
+    "text/plain": "text/plain",
+    "image/svg+xml": "image/svg+xml",
+    "Text/HTML; charset=utf-8": "text/html",
+    "text/html\r\nX-Injected: 1\r\n\r\n<script>": "application/octet-stream",
+    "text/中": "application/octet-stream",
+    "text/\x00": "application/octet-stream",
+    "": "application/octet-stream",
+    "x" * 1000: "application/octet-stream",
+}
+NAMES = {
+    "Lease: \"May\" <draft>?.md": "Lease: \"May\" <draft>?.md",
+    "租约.pdf": "租约.pdf",
+    "a\r\nX-Injected: 1": "a_X-Injected_ 1",
+    "../\x1b[31m": "_[31m",
+    "\u202etxt.exe": "_txt.exe",
+    " ": "file.txt",
+    "x" * 1000 + ".txt": "x" * 196 + ".txt",
+}  # fmt: skip
+
+
+def whole_with(media_type: str, file_name: str) -> WholeConversation:
+    started = Conversation.start(ALICE, AgentId(new_uuid()), NOW)
+    id_ = PayloadId(new_uuid())
+    payload = Payload(id_, started.id, PayloadKind.ARTIFACT, media_type, file_name, 1, "0" * 64, NOW)
+    part = FilePart(file_id=id_, file_name=file_name, media_type=media_type, size=1)
+    user, completed = MessageRole.USER, MessageStatus.COMPLETED
+    asked = Message(MessageId(new_uuid()), started.id, 1, None, user, (part,), completed, NOW, NOW)
+    return WholeConversation(replace(started, last_seq=1), (), [asked], (), [payload])
+
+
+@pytest.mark.parametrize("given", TYPES)
+def test_media_types_are_ones_that_a_header_can_have(given: str):
+    checked = check_whole(whole_with(given, "a.txt"))
+    (payload,), (part,) = checked.payloads, checked.messages[0].parts
+    assert payload.media_type == TYPES[given]
+    assert isinstance(part, FilePart) and part.media_type == (TYPES[given] if given else "")
+
+
+@pytest.mark.parametrize("given", NAMES)
+def test_names_are_ones_that_a_header_and_a_list_can_show(given: str):
+    checked = check_whole(whole_with("text/plain", given))
+    (payload,), (part,) = checked.payloads, checked.messages[0].parts
+    assert isinstance(part, FilePart)
+    assert [payload.file_name, part.file_name] == [NAMES[given]] * 2
