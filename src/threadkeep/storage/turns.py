@@ -15,7 +15,7 @@ from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.ledger import Charge
 from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
+from threadkeep.ports.turns import NewTurn, OpenedTurn, RunningTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
@@ -201,7 +201,7 @@ class SqlTurns:
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: NextTurn | None = None,
+        next_turn: OpenedTurn | None = None,
     ) -> None:
         """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
         values = _end_values(ended, chunk, fence, queue_version)
@@ -359,7 +359,7 @@ def _end(
     values: dict[str, Any],
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
-    next_turn: NextTurn | None = None,
+    next_turn: OpenedTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
