@@ -20,8 +20,7 @@ from tests.making import (
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import MessageId, new_uuid
-from threadkeep.domain.message import Message, MessageStatus
-from threadkeep.ports.messages import MessageWindow
+from threadkeep.domain.message import Message, MessageStatus, MessageWindow
 from threadkeep.ports.store import Store
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.making import NOW, keep_agent, keep_begun, keep_conversation, keep_ended, keep_turn
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.message import Message, MessageStatus, MessageWindow
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.ports import messages as ports
-from threadkeep.ports.messages import MessageRun, MessageWindow
+from threadkeep.ports.messages import MessageRun
 from threadkeep.ports.store import Store
 
 MOST = 1_000

@@ -19,6 +19,7 @@ from threadkeep import create_app
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import (
     Failed,
+    LogChunk,
     Text,
     ToolCalled,
     ToolResultStored,
@@ -28,7 +29,7 @@ from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.ports.turn_log import Lease
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.recovery import LEASE_S, OUTAGE_S, TakeoverPause
 from threadkeep.storage.store import open_database, store_on

@@ -14,6 +14,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
 from tests.making import ALICE, NOW, keep_agent, spending_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import BudgetExceeded
+from threadkeep.domain.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import Budget, Price, Purpose
@@ -31,7 +32,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.ledger import BudgetState, LedgerStore, Reservation, UsageFilter, UsageSum
+from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.testing.waiting import until

@@ -7,18 +7,18 @@ from dataclasses import replace
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opening_of
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
+from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
+from threadkeep.ports.turn_log import HeldTurn, Lease
 from threadkeep.ports.turns import NewTurn, NextTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower

@@ -11,7 +11,8 @@ from tests.wire.test_messages import CALL, message
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ToolCallPart
-from threadkeep.ports.payloads import Lost, PayloadStore
+from threadkeep.domain.payload import Lost
+from threadkeep.ports.payloads import PayloadStore
 from threadkeep.services import payloads as services
 from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.wire.messages import message_view

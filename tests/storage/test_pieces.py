@@ -27,18 +27,16 @@ from tests.making import (
     make_receipt,
 )
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus, WholeConversation
 from threadkeep.domain.errors import StorageConflict, StorageUnavailable
 from threadkeep.domain.ids import ConversationId, new_uuid
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.imports.records import WholeConversation
 from threadkeep.ports.imports.whole_conversations import WritingStopped
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.storage import purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry, Visibility
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import check_server_names
@@ -13,7 +13,6 @@ from threadkeep.domain.workspace import PromptComponent
 from threadkeep.imports.checks import check_id
 from threadkeep.imports.ids import ImportIds
 from threadkeep.imports.report import ImportReport
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.imports.records import KnownAgent, OwnAgent
 from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.store import Store

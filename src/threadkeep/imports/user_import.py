@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
-from threadkeep.domain.conversation import Conversation, new_session_id
+from threadkeep.domain.conversation import Conversation, WholeConversation, new_session_id
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.errors import (
     InvalidRequest,
@@ -23,6 +23,8 @@ from threadkeep.domain.errors import (
     UnsupportedImport,
 )
 from threadkeep.domain.ids import ConversationId, DocumentId, ImportId, MemoryId, new_uuid
+from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
@@ -35,15 +37,7 @@ from threadkeep.imports.report import ImportReport
 from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem, ImportSource
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.imports.records import (
-    KeptMemory,
-    KnownAgent,
-    OwnAgent,
-    OwnInstructions,
-    WholeConversation,
-    document_name,
-)
-from threadkeep.ports.imports.runs import SkipReason
+from threadkeep.ports.imports.records import KnownAgent, OwnAgent, OwnInstructions, document_name
 from threadkeep.ports.imports.whole_conversations import CheckBytes, WritingStopped
 from threadkeep.ports.jobs import Job, JobStore
 from threadkeep.ports.prompt_files import PromptFiles

@@ -14,6 +14,7 @@ from threadkeep.domain.events import (
     EventBody,
     Failed,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     ReturnedImage,
@@ -44,7 +45,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
-from threadkeep.ports.turn_log import LogChunk, TurnLogStore
+from threadkeep.ports.turn_log import TurnLogStore
 
 Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 _Timed = tuple[int, EventBody]

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import msgspec
 
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.payload import Lost
 from threadkeep.log.format import has_references, put_back, references_in
-from threadkeep.ports.payloads import Lost, PayloadStore
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.ports.payloads import PayloadStore
 
 MOST_PUT_BACK_AT_ONCE = 256 * 1024
 """More than this would delay others: a thread does it."""

@@ -1,24 +1,11 @@
 """Storage of agents and of the audit log."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from threadkeep.domain.agent import Agent
+from threadkeep.domain.agent import Agent, AuditEntry
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """Who changed which agent."""
-
-    id: str
-    at: int
-    actor_id: UserId
-    action: str
-    agent_id: AgentId | None
-    details: Mapping[str, object]
 
 
 class AgentStore(Protocol):

@@ -1,23 +1,10 @@
 """Storage of conversations, without their messages."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.conversation import Conversation, ListedStatus
-from threadkeep.domain.ids import AgentId, ConversationId, UserId
-from threadkeep.ports.idempotency import IdempotencyKey
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationFilter:
-    """A filter for a user's conversations."""
-
-    agent_id: AgentId | None = None
-    status: ListedStatus | None = None
-    pinned: bool | None = None
-    agents: frozenset[AgentId] | None = None
-    """Only those with one of these agents."""
+from threadkeep.domain.conversation import Conversation, ConversationFilter
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, UserId
 
 
 class ConversationStore(Protocol):

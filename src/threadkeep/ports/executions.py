@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.conversation import Conversation, EndedTurn
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
-from threadkeep.ports.turn_log import LogChunk
 
 
 @dataclass(frozen=True, slots=True)

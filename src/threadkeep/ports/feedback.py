@@ -1,43 +1,11 @@
 """Storage of users' feedback."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.feedback import Feedback, Rating
+from threadkeep.domain.feedback import Feedback, FeedbackFilter, RatedReply
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
-from threadkeep.domain.message import Usage
-
-FeedbackByMessage = Mapping[MessageId, Feedback]
-
-
-@dataclass(frozen=True, slots=True)
-class FeedbackFilter:
-    """Which feedback: on an agent's replies, of a user; `since` is inclusive, `until` exclusive."""
-
-    agent_id: AgentId | None = None
-    user_id: UserId | None = None
-    rating: Rating | None = None
-    model: str | None = None
-    since: int | None = None
-    until: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatedReply:
-    """Feedback with the reply that it is about."""
-
-    feedback: Feedback
-    agent_id: AgentId
-    user_id: UserId
-    """Who rated it; not for the agent's owner."""
-    turn_id: TurnId | None
-    model: str | None
-    usage: Usage | None
-    replied_at: int
-    question: str | None
-    """None if the reader may not read the turn."""
-    reply: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.model import GatewayConfig
-from threadkeep.ports.agents import AuditEntry
 
 
 class GatewayState(Choice):

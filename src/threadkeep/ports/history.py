@@ -4,30 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
-from threadkeep.domain.message import MessageRole
-
-
-@dataclass(frozen=True, slots=True)
-class SaidHit:
-    """A message that was found, or a conversation by its title (without a message).
-
-    `snippet` is text as a reader sees it, not Markdown; `highlights` are the positions of the words in it:
-    begin and end of each.
-    """
-
-    entry_id: int
-    conversation_id: ConversationId
-    agent_id: AgentId
-    title: str | None
-    message_id: MessageId | None
-    seq: int | None
-    role: MessageRole | None
-    snippet: str
-    highlights: Sequence[tuple[int, int]]
-    created_at: int
-    on_path: bool = True
-    """Whether it is on the conversation's active path."""
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
+from threadkeep.domain.message import SaidHit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

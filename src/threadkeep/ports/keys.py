@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key
-from threadkeep.ports.agents import AuditEntry
 
 OfAgents = Literal[
     "conversation_id", "turn_id", "message_id", "briefing_id", "artifact_id", "file_id", "share"

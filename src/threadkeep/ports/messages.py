@@ -1,15 +1,14 @@
 """Storage of messages and of their tools' results."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
-from threadkeep.domain.message import Message
-from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.feedback import FeedbackByMessage
+from threadkeep.domain.ids import ConversationId, MessageId, UserId
+from threadkeep.domain.message import Message, MessageWindow
+from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolRecord
 from threadkeep.ports.branches import Siblings
-from threadkeep.ports.feedback import FeedbackByMessage
 
 MOST_PAGE_BYTES = 4 * 1024 * 1024
 """A page of messages ends with the one that reaches this size, so it has at least one."""
@@ -22,38 +21,6 @@ class MessageRun(list[Message]):
 
     is_cut = False
     """Whether more of those that were asked for follow: the page ended because of its size."""
-
-
-@dataclass(frozen=True, slots=True)
-class MessageWindow:
-    """A range of a conversation's messages; the bounds are exclusive."""
-
-    after_seq: int = 0
-    before_seq: int | None = None
-    newest_first: bool = False
-    with_overwritten: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCallFilter:
-    """A filter for a user's tool calls; `since` is inclusive, `until` exclusive."""
-
-    conversation_id: ConversationId | None = None
-    tool_name: str | None = None
-    status: ToolCallStatus | None = None
-    turn_id: TurnId | None = None
-    since: int | None = None
-    until: int | None = None
-    agents: frozenset[AgentId] | None = None
-    """Only those in conversations with one of these agents."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolRecord:
-    """A tool call, and the conversation that it was made in."""
-
-    call: ToolCall
-    conversation_id: ConversationId
 
 
 class MessagePage(NamedTuple):

@@ -1,18 +1,10 @@
 """Storage of large values and files, separate from the rows that refer to them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
-from threadkeep.domain.payload import Payload
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A content that can't be loaded; the reason is for people."""
-
-    reason: str
+from threadkeep.domain.payload import Lost, Payload
 
 
 class PayloadStore(Protocol):

@@ -8,10 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, KeyId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.turn_log import LogChunk
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,6 @@ from threadkeep.domain.receipt import Receipt
 
 
 @dataclass(frozen=True, slots=True)
-class TurnReceipt:
-    """What a turn's model receives: the receipt, and the texts that it refers to by hash."""
-
-    turn_id: TurnId
-    conversation_id: ConversationId
-    receipt: Receipt
-    texts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class PriorReceipt:
     """The newest receipt on a conversation's active path."""
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
 
 LEASE_MS = 4_000
 LOG_VERSION = 3
@@ -27,26 +27,6 @@ class Lease:
     node_id: str
     fence: int
     length_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogChunk:
-    """A run of consecutive events of one turn, as the log writes them (`log/format.py`).
-
-    One without events has journal entries, which belong to the events before them.
-    """
-
-    turn_id: TurnId
-    first_seq: int
-    last_seq: int
-    events: str
-    charges: tuple[Charge, ...] = ()
-    """What its usage events add to the ledger when it is stored; none once it is read back."""
-
-    @property
-    def has_events(self) -> bool:
-        """Whether it has more than journal entries."""
-        return self.last_seq >= self.first_seq
 
 
 @dataclass(frozen=True, slots=True)

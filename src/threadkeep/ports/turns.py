@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
-from threadkeep.domain.ids import AgentId, ConversationId, TurnId, UserId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.turn import Turn, TurnStatus
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import Lease, LogChunk
+from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.domain.turn import RunningTurn, Turn, TurnStatus
+from threadkeep.ports.turn_log import Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,21 +22,6 @@ class QueueChange:
     added: QueuedMessage | None = None
     """The message that released a held queue."""
     added_key: IdempotencyKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunningTurn:
-    """A turn running on some node, without its content."""
-
-    id: TurnId
-    conversation_id: ConversationId
-    user_id: UserId
-    agent_id: AgentId
-    node_id: str
-    model: str | None
-    started_at: int
-    is_aborting: bool
-    is_stalled: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from threadkeep.domain.errors import EventsExpired, TurnNotFound
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import has_references
@@ -15,7 +16,6 @@ from threadkeep.log.live import LiveLog
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns

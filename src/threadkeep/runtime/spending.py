@@ -20,6 +20,7 @@ from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.key import Key
+from threadkeep.domain.ledger import BudgetState, Charge, Reservation
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import (
@@ -51,7 +52,7 @@ from threadkeep.ports.gateway import (
     UnshownDelta,
 )
 from threadkeep.ports.keys import KeyStore
-from threadkeep.ports.ledger import BudgetState, Charge, LedgerStore, Reservation
+from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import Calling

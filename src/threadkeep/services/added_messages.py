@@ -11,12 +11,11 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import AddedMessage, Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
 from threadkeep.domain.ids import AgentId
-from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.queued import WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.conversations import Conversations

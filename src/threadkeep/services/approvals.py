@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from threadkeep.clock import Clock
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import (
+    AllowedTool,
+    Approval,
+    ApprovalAction,
+    ApprovalKind,
+    Decision,
+    OpenApproval,
+)
 from threadkeep.domain.errors import (
     ApprovalAnswered,
     ApprovalExpired,
@@ -22,7 +29,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.user_requests import Asking, run_by_client
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
+from threadkeep.ports.approvals import Decided
 from threadkeep.ports.schemas import Schemas
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Grant

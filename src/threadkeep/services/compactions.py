@@ -34,11 +34,10 @@ from threadkeep.domain.errors import (
     TurnInProgress,
 )
 from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending

@@ -10,7 +10,7 @@ from threadkeep.clock import Clock
 from threadkeep.context.request import ContextMessage, to_context
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation, ListedStatus, new_session_id
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus, new_session_id
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
@@ -19,18 +19,16 @@ from threadkeep.domain.errors import (
     StorageConflict,
     TurnInProgress,
 )
-from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
-from threadkeep.domain.message import Message
+from threadkeep.domain.feedback import FeedbackByMessage
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, is_uuid
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import written_so_far
 from threadkeep.ports.branches import Siblings
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.feedback import FeedbackByMessage
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.messages import MessagePage, MessageWindow
+from threadkeep.ports.messages import MessagePage
 from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents

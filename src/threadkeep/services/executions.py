@@ -6,6 +6,7 @@ from dataclasses import replace
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
 from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
 from threadkeep.domain.parts import FilePart
@@ -17,7 +18,6 @@ from threadkeep.log.format import encode_chunk
 from threadkeep.log.replies import events_of
 from threadkeep.ports.executions import Recorded, RecordedRun
 from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.history import History
 from threadkeep.services.recording import record
 from threadkeep.services.turns import Turns

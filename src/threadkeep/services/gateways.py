@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import (
     Conflict,
     Forbidden,
@@ -14,7 +15,6 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, check_gateway_name
 from threadkeep.domain.user import User
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import (
     UNKNOWN,
     GatewayHealth,

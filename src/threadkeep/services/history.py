@@ -8,9 +8,10 @@ from weakref import WeakValueDictionary
 
 from threadkeep.domain.errors import StorageError, StorageUnavailable
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, is_uuid
+from threadkeep.domain.message import SaidHit
 from threadkeep.domain.user import User
 from threadkeep.loops import Loops
-from threadkeep.ports.history import SaidHit, SearchFilter
+from threadkeep.ports.history import SearchFilter
 from threadkeep.ports.store import Store
 from threadkeep.tasks import end_tasks
 

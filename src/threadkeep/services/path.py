@@ -7,9 +7,9 @@ from threadkeep.context.request import is_in_context
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.ids import ConversationId
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.user import User
-from threadkeep.ports.messages import MessageStore, MessageWindow
+from threadkeep.ports.messages import MessageStore
 from threadkeep.ports.store import Store
 from threadkeep.services.access import branch_up_to, own_conversation
 

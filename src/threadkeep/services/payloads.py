@@ -12,9 +12,8 @@ import msgspec
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import ToolCallPart, with_calls
-from threadkeep.domain.tool_call import ToolCall, shown_refs
+from threadkeep.domain.tool_call import ToolCall, ToolRecord, shown_refs
 from threadkeep.log.values import load_values
-from threadkeep.ports.messages import ToolRecord
 from threadkeep.ports.payloads import PayloadStore
 
 MOST_TAKEN_APART_BYTES = 64 * 1024

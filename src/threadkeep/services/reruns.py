@@ -25,6 +25,7 @@ from threadkeep.domain.events import Failed, TurnEvent
 from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -35,7 +36,6 @@ from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.engine.turn_models import why_unfit
 from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.model_choice import ModelChoice

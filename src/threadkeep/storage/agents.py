@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threadkeep.domain.agent import Agent, Visibility
+from threadkeep.domain.agent import Agent, AuditEntry, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json, to_object

@@ -6,9 +6,16 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import (
+    AllowedTool,
+    Approval,
+    ApprovalAction,
+    ApprovalKind,
+    Decision,
+    OpenApproval,
+)
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
+from threadkeep.ports.approvals import Decided
 from threadkeep.ports.tools import Grant
 from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.database.columns import to_json, to_json_or_null

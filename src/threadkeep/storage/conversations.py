@@ -4,13 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
+from threadkeep.domain.conversation import (
+    Conversation,
+    ConversationFilter,
+    ConversationStatus,
+    ListedStatus,
+    TitleSource,
+)
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.database.unchecked import unchecked

@@ -5,10 +5,10 @@ from functools import cache
 
 import msgspec
 
-from threadkeep.domain.feedback import Feedback, Rating
+from threadkeep.domain.feedback import Feedback, FeedbackByMessage, FeedbackFilter, RatedReply, Rating
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, Usage
-from threadkeep.ports.feedback import FeedbackByMessage, FeedbackFilter, RatedReply, SharedTurn
+from threadkeep.ports.feedback import SharedTurn
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, ContentId, ConversationId, PayloadId, UserId
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
 from threadkeep.ports.files import CheckRoom, Room, StoredBytes
-from threadkeep.ports.imports.records import WholeConversation
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents.documents import document_totals

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json

@@ -10,8 +10,8 @@ from itertools import takewhile
 
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
 from threadkeep.domain.markdown.plain_text import plain_text
-from threadkeep.domain.message import MessageRole
-from threadkeep.ports.history import EVERYTHING, SaidHit, SearchFilter
+from threadkeep.domain.message import MessageRole, SaidHit
+from threadkeep.ports.history import EVERYTHING, SearchFilter
 from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
 from threadkeep.storage.database.columns import to_json

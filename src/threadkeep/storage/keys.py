@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key, Scope
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.keys import OfAgents
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json, to_value

@@ -8,11 +8,19 @@ import msgspec
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
-from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.tool_call import ToolCall, derived_id
+from threadkeep.domain.message import (
+    ContentType,
+    Failure,
+    Message,
+    MessageRole,
+    MessageStatus,
+    MessageWindow,
+    Usage,
+)
+from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolRecord, derived_id
 from threadkeep.ports import messages as ports
 from threadkeep.ports.branches import Siblings
-from threadkeep.ports.messages import MessagePage, MessageRun, MessageWindow, ToolCallFilter, ToolRecord
+from threadkeep.ports.messages import MessagePage, MessageRun
 from threadkeep.storage.branches import siblings
 from threadkeep.storage.conversations import (
     ADVANCE_FOR_CARD,

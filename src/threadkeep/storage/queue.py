@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ContentId, ConversationId, KeyId, MessageId, TurnId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import ContentId, ConversationId, IdempotencyKey, KeyId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.ports.queue import QueueState, TakeIn
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents

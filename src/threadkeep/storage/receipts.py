@@ -6,8 +6,8 @@ from functools import partial
 import msgspec
 
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.domain.receipt import Receipt
-from threadkeep.ports.receipts import PriorReceipt, TurnReceipt
+from threadkeep.domain.receipt import Receipt, TurnReceipt
+from threadkeep.ports.receipts import PriorReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 

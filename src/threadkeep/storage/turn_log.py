@@ -6,10 +6,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
+from threadkeep.domain.ledger import Charge
+from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, Paused
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json

@@ -7,15 +7,15 @@ import msgspec
 
 from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, TurnId, UserId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, TurnId, UserId
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Failure, Message, Usage
-from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
+from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.domain.turn import RunningTurn, Turn, TurnOrigin, TurnStatus
 from threadkeep.ports.executions import Recorded
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
+from threadkeep.ports.turn_log import LOG_VERSION, Lease
+from threadkeep.ports.turns import NewTurn, NextTurn
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null

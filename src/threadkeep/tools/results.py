@@ -9,10 +9,10 @@ import msgspec
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import RESULTS
 from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.payloads import Lost
 from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 from threadkeep.ports.turn_log import TurnLogStore

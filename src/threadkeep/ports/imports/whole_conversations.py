@@ -5,10 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.ids import ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
+from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.imports.records import KeptMemory, KeptTurn, WholeConversation
+from threadkeep.domain.turn import KeptTurn
 
 Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
 CheckBytes = Callable[[int], None]

@@ -35,6 +35,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     Text,
@@ -54,7 +55,6 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.frames import Frame, encode_json
 from threadkeep.protocols.ag_ui.messages import (

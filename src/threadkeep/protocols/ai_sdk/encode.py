@@ -43,6 +43,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     Text,
@@ -59,7 +60,6 @@ from threadkeep.domain.events import (
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
 from threadkeep.protocols.ai_sdk.parts import Reader, Sources

@@ -20,6 +20,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Text,
     Thought,
     ToolCalled,
@@ -32,7 +33,6 @@ from threadkeep.domain.parts import BLANK_LINE, SaidText, TextJoin
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
 

@@ -26,6 +26,7 @@ from threadkeep.domain.events import (
     Failed,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     Text,
@@ -41,7 +42,6 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.parts import TextJoin
 from threadkeep.log.format import shown_lines
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
 from threadkeep.protocols.threadkeep.frames import TextError
 from threadkeep.sse import frame

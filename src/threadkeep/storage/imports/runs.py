@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.domain.ids import ImportId, UserId
-from threadkeep.ports.imports.runs import SILENT_MS, ImportFailure, ImportProgress, ImportRun, ImportStatus
+from threadkeep.domain.import_run import SILENT_MS, ImportFailure, ImportProgress, ImportRun, ImportStatus
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import lock_user

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Seque
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
-from threadkeep.domain.memory import Memory
+from threadkeep.domain.memory import KeptMemory, Memory
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import KeptMemory, KeptTurn, WholeConversation
 from threadkeep.ports.imports.whole_conversations import (
     AddedConversation,
     CheckBytes,

@@ -6,12 +6,12 @@ from io import BytesIO
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
 from threadkeep.ports.imports.whole_conversations import WritingStopped
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold

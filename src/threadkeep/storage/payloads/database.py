@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, PayloadId, UserId, is_uuid
-from threadkeep.domain.payload import Payload, PayloadKind, content_hash
-from threadkeep.ports.payloads import Lost
+from threadkeep.domain.payload import Lost, Payload, PayloadKind, content_hash
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_contents import FileContents

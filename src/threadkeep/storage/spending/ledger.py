@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, month_before, month_of
-from threadkeep.ports.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.spending.charges import (
