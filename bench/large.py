@@ -24,8 +24,7 @@ from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.ports.store import Store
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 
 USERS, CONVERSATIONS, LENGTH, LONGEST = 200, 20_000, 50, 10_000
 CLIENTS = 32

@@ -8,7 +8,7 @@ from bench.data import ANSWER, MODEL, NOW, QUESTION, SPENT, Dataset
 from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.message import MessageStatus, MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 LATEST = MessageWindow(newest_first=True)
 EVERYTHING = ConversationFilter()

@@ -40,11 +40,10 @@ from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFil
 from threadkeep.log.format import encode_chunk
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.models import Models
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn
 from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000

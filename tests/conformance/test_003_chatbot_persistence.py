@@ -42,9 +42,8 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus, Messa
 from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Query, Row, Statement
-from threadkeep.storage.store import open_store, sqlite_path, store_on
+from threadkeep.storage.store import Store, open_store, sqlite_path, store_on
 
 BLANKS = ("", "   ", "\n\t", "\u3000", "\u200b")
 

@@ -21,7 +21,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 async def path_of(store: Store, conversation: Conversation) -> list[str]:

@@ -20,8 +20,8 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.feedback import MOST_NOTE_CHARACTERS, Feedback, FeedbackFilter, RatedReply, Rating
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, new_uuid
 from threadkeep.domain.message import MessageWindow
-from threadkeep.ports.feedback import SharedTurn
-from threadkeep.ports.store import Store
+from threadkeep.storage.feedback import SharedTurn
+from threadkeep.storage.store import Store
 
 ALL = FeedbackFilter()
 

@@ -17,9 +17,9 @@ from threadkeep.domain.ids import PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Lost, content_hash
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.uploaded_file import ORIGINAL, PreparedFile, UploadedFile
-from threadkeep.ports.files import Room
 from threadkeep.storage import file_contents, file_folder
 from threadkeep.storage.database.connector import Statement
+from threadkeep.storage.files import Room
 from threadkeep.storage.payloads.folder import HOUR_S
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")

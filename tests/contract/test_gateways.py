@@ -13,10 +13,9 @@ from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import Secret
 from threadkeep.ports.gateways import SavedGateway
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
-from threadkeep.storage.store import store_on
+from threadkeep.storage.store import Store, store_on
 
 KEY = "sk-the-key-itself-密钥"
 OLD, NEW = "the-old-key-" * 3, "the-new-key-" * 3

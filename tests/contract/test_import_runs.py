@@ -12,8 +12,8 @@ from threadkeep.domain.import_run import (
     ImportRun,
     ImportStatus,
 )
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Statement
+from threadkeep.storage.store import Store
 
 PROGRESS = ImportProgress(
     found=3,

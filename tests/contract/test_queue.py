@@ -26,10 +26,9 @@ from threadkeep.domain.ids import IdempotencyKey, KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.queue import QueueState
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn, NextTurn, QueueChange
+from threadkeep.storage.queue import QueueState
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn, NextTurn, QueueChange
 
 LEASE = Lease("a-node", 1, 10**9)
 

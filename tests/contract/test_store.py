@@ -61,10 +61,9 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus, ToolRecord
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.receipts import PriorReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn
+from threadkeep.storage.receipts import PriorReceipt
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 EVERYTHING = ConversationFilter()
 

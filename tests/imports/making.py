@@ -40,10 +40,10 @@ from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
 from threadkeep.domain.workspace import PromptComponent
-from threadkeep.ports.store import Store
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
 BOBS_PROMPT = "Bob's own words to his agent"

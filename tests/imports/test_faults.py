@@ -22,12 +22,12 @@ from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import text_parts
 from threadkeep.exports.format import encode
+from threadkeep.exports.records import EXPORT_VERSION, ExportHeader
 from threadkeep.imports import items as splitting
 from threadkeep.imports import threadkeep
 from threadkeep.imports.foreign import ForeignConversation
 from threadkeep.imports.reading import reading
 from threadkeep.imports.source import Flawed
-from threadkeep.ports.imports.records import EXPORT_VERSION, ExportHeader
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S
 

@@ -36,11 +36,11 @@ from threadkeep.domain.ids import ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.engine.large_values import MOST_FILE_BYTES
+from threadkeep.exports.records import payload_name
 from threadkeep.exports.writing import LINES
 from threadkeep.imports.files import MOST_PAYLOAD_BYTES
 from threadkeep.imports.reading import reading
 from threadkeep.jobs.documents import READ_JOB
-from threadkeep.ports.imports.records import payload_name
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")

@@ -31,10 +31,9 @@ from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 LEASE = Lease("a-node", 1, 10**9)
 

@@ -17,9 +17,6 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NewTurn, NextTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node
@@ -27,8 +24,9 @@ from threadkeep.runtime.prepared_turn import PreparedTurn
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
-from threadkeep.storage.turn_log import SqlTurnLog
-from threadkeep.storage.turns import SqlTurns
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
+from threadkeep.storage.turns import Lease, NewTurn, NextTurn, SqlTurns
 
 AWAY = StorageUnavailable("The database is away.")
 

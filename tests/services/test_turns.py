@@ -35,7 +35,6 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Progress, Returned, ReturnedFile
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
@@ -57,6 +56,7 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 USER = User(ALICE)
 CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)

@@ -36,12 +36,11 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
-from threadkeep.ports.imports.whole_conversations import WritingStopped
-from threadkeep.ports.store import Store
 from threadkeep.storage import purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
 from threadkeep.storage.imports import writing
-from threadkeep.storage.store import store_on, store_reading
+from threadkeep.storage.imports.writing import WritingStopped
+from threadkeep.storage.store import Store, store_on, store_reading
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from threadkeep.domain.feedback import FeedbackFilter, RatedReply
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.user import User
 from threadkeep.ports.gateway import ModelRequest
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 AT_ONCE = 200
 

@@ -25,7 +25,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.times import nearest_time
 from threadkeep.domain.turn import KeptTurn, Turn
-from threadkeep.ports.imports.records import (
+from threadkeep.exports.records import (
     ConversationEnd,
     ExportEnd,
     ExportHeader,

@@ -16,9 +16,7 @@ from threadkeep.domain.parts import with_calls
 from threadkeep.domain.payload import Lost, Payload
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import KeptTurn, TurnStatus
-from threadkeep.log.replies import written_so_far
-from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.imports.records import (
+from threadkeep.exports.records import (
     EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
@@ -30,8 +28,10 @@ from threadkeep.ports.imports.records import (
     document_name,
     payload_name,
 )
-from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import Store
+from threadkeep.log.replies import written_so_far
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 T = TypeVar("T")
 
@@ -46,8 +46,8 @@ class Export:
     def __init__(
         self,
         store: Store,
-        prompt_files: PromptFiles,
-        document_files: DocumentFiles,
+        prompt_files: FolderPromptFiles,
+        document_files: FolderDocumentFiles,
         user_id: UserId,
         now: int,
     ) -> None:

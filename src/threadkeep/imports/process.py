@@ -22,6 +22,7 @@ from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.text import one_line, storable
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.exports.format import encode as encode_line
+from threadkeep.exports.records import ConversationEnd, Record
 from threadkeep.imports.checks import check_whole
 from threadkeep.imports.conversion import convert_conversation, files_in, foreign_id
 from threadkeep.imports.foreign import ForeignConversation, ForeignFile
@@ -54,7 +55,6 @@ from threadkeep.imports.reading import (
     reading_upload,
 )
 from threadkeep.imports.source import ENDING, Flawed, ForeignOutline
-from threadkeep.ports.imports.records import ConversationEnd, Record
 
 MOST_CHARACTERS = 1_000
 """Of what is reported about an item."""

@@ -8,8 +8,8 @@ from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
 from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.memory import KeptMemory
+from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
 from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem
-from threadkeep.ports.imports.records import KnownAgent, OwnAgent, OwnInstructions
 
 
 @dataclass(slots=True)

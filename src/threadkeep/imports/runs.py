@@ -42,9 +42,9 @@ from threadkeep.imports.report import ImportReport
 from threadkeep.imports.source import ImportLimits, ImportSource, SourceStopped
 from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.imports")

@@ -13,7 +13,7 @@ from threadkeep.domain.ids import AgentId, ConversationId
 from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import KnownAgent, OwnAgent, OwnInstructions
+from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
 
 
 @dataclass(frozen=True, slots=True)

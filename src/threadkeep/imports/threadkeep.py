@@ -17,8 +17,7 @@ from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
 from threadkeep.exports.format import TurnEnds, decode
-from threadkeep.imports.source import Flawed, OwnItem
-from threadkeep.ports.imports.records import (
+from threadkeep.exports.records import (
     EXPORT_VERSION,
     FIRST_EXPORT_VERSION,
     ConversationEnd,
@@ -26,6 +25,7 @@ from threadkeep.ports.imports.records import (
     ExportHeader,
     Record,
 )
+from threadkeep.imports.source import Flawed, OwnItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 SHORTEST_LINE_BYTES = 16

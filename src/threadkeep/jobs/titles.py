@@ -12,7 +12,7 @@ from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, MessageWindow
 from threadkeep.domain.text import is_blank
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 TITLE_JOB = "title"
 

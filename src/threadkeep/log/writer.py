@@ -43,7 +43,7 @@ from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
-from threadkeep.ports.turn_log import TurnLogStore
+from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -214,7 +214,7 @@ class LogWriter:
 
     def __init__(
         self,
-        store: TurnLogStore,
+        store: SqlTurnLog,
         clock: Clock,
         announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
         lag: Histogram,

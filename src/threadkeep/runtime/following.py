@@ -15,10 +15,10 @@ from threadkeep.log.format import has_references
 from threadkeep.log.live import LiveLog
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
-from threadkeep.ports.store import Store
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.storage.store import Store
 
 NO_LONGER_STORED = "This turn's events are no longer stored. Read its message instead."
 REFERRING_AT_ONCE = 4

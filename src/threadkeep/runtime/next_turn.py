@@ -7,10 +7,10 @@ from threadkeep.domain.errors import StorageError, ThreadkeepError
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.log.writer import LogWriter, persist
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.opened_turn import OpenedTurn, open_turn
 from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 log = logging.getLogger("threadkeep.turns")
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from threadkeep.domain.events import LogChunk
 from threadkeep.log.writer import LogWriter, TurnLog, opening_entries
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NextTurn
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import Lease, NextTurn
 
 
 @dataclass(frozen=True, slots=True)

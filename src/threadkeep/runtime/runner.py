@@ -17,9 +17,6 @@ from threadkeep.engine.stop import StopReason
 from threadkeep.log.format import LogEntry, decode_entries, is_whole
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.opened_turn import OpenedTurn, open_turn
 from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
@@ -28,6 +25,9 @@ from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
 from threadkeep.runtime.step_writer import StepWriter
 from threadkeep.runtime.turn_ends import TurnEnds
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 

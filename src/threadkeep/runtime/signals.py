@@ -12,8 +12,8 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.bus import Bus, Signal
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.user_events import UserEvents
+from threadkeep.storage.turn_log import HeldTurn
 
 log = logging.getLogger("threadkeep.turns")
 

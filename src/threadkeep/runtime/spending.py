@@ -51,11 +51,11 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.keys import KeyStore
-from threadkeep.ports.ledger import LedgerStore
 from threadkeep.ports.models import ConnectedModel, Models
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import Calling
+from threadkeep.storage.keys import SqlKeys
+from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.turn_log import HeldTurn
 from threadkeep.tasks import taken_whole
 from threadkeep.wire.view import rfc3339
 
@@ -95,8 +95,8 @@ class Spending:
 
     def __init__(
         self,
-        ledger: LedgerStore,
-        keys: KeyStore,
+        ledger: SqlLedger,
+        keys: SqlKeys,
         models: Models,
         clock: Clock,
         zone: tzinfo,

@@ -16,13 +16,13 @@ from threadkeep.engine.ending import cut_off, last_events, stopped
 from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.next_turn import NextTurns
 from threadkeep.runtime.opened_turn import OpenedTurn
 from threadkeep.runtime.prepared_turn import PrepareNextTurn
 from threadkeep.runtime.signals import Signals
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 
 log = logging.getLogger("threadkeep.turns")
 

@@ -16,12 +16,12 @@ from threadkeep.domain.queued import WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History
 from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
+from threadkeep.storage.store import Store
 
 TRIES = 20
 """As many writers at once each get their turn."""

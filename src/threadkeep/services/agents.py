@@ -15,8 +15,8 @@ from threadkeep.domain.mcp import GUIDE
 from threadkeep.domain.tool_rules import ToolAccess, ToolRule
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import ServerCatalog
-from threadkeep.ports.store import Store
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.storage.store import Store
 
 DEFAULT_AGENT_NAME = "Assistant"
 

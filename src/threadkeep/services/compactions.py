@@ -39,11 +39,11 @@ from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
+from threadkeep.storage.store import Store
 
 COMPACTION_JOB = "compaction"
 LONGEST_JOB_S = 60 * 60.0

@@ -27,15 +27,15 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import written_so_far
-from threadkeep.ports.branches import Siblings
-from threadkeep.ports.messages import MessagePage
-from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
 from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.services.turns import Turns
+from threadkeep.storage.branches import Siblings
+from threadkeep.storage.messages import MessagePage
+from threadkeep.storage.store import Store
 
 MOST_CONTEXT_CHARACTERS = 4 * 1024 * 1024
 DAY_MS = 24 * 60 * 60 * 1000

@@ -16,11 +16,12 @@ from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.log.format import encode_chunk
 from threadkeep.log.replies import events_of
-from threadkeep.ports.executions import Recorded, RecordedRun
-from threadkeep.ports.store import Store
 from threadkeep.services.history import History
 from threadkeep.services.recording import record
 from threadkeep.services.turns import Turns
+from threadkeep.storage.executions import RecordedRun
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Recorded
 
 MOST_EVENTS_AT_ONCE = 1_000
 

@@ -8,9 +8,9 @@ from threadkeep.domain.errors import InvalidRequest, MessageNotFound
 from threadkeep.domain.feedback import Feedback, FeedbackFilter, RatedReply, Rating
 from threadkeep.domain.message import MessageRole
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
 from threadkeep.services.access import to_message_id
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 
 
 class Feedbacks:

@@ -29,11 +29,11 @@ from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.log.writer import persist
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.files import Room, StoredBytes
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ReturnedFile
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.reach import is_within_reach
+from threadkeep.storage.files import Room, StoredBytes
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.files")
 

@@ -29,11 +29,11 @@ from threadkeep.domain.text import check_storable
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.sending import NewConversation, NewMessage, Sending, is_retried
+from threadkeep.storage.store import Store
 
 MOST_ID_CHARACTERS = 200
 MESSAGES_AT_ONCE = 100

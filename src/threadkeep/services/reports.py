@@ -18,9 +18,9 @@ from threadkeep.domain.tool_call import ToolCallFilter, ToolRecord
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_media_type
 from threadkeep.fair_slots import FairSlots
-from threadkeep.ports.store import Store
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.payloads import fitting, shown_messages, shown_records
+from threadkeep.storage.store import Store
 
 MESSAGES_AT_ONCE = 50
 WRITTEN_AT_ONCE = 2

@@ -36,10 +36,10 @@ from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.engine.turn_models import why_unfit
 from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.storage.store import Store
 
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}

@@ -9,8 +9,8 @@ from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
 from threadkeep.domain.ids import TurnId, UserId, is_uuid, new_uuid
 from threadkeep.domain.turn import RunningTurn
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
 from threadkeep.runtime.node import Node
+from threadkeep.storage.store import Store
 
 TURNS_AT_ONCE = 200
 

@@ -15,9 +15,9 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
-from threadkeep.ports.turn_log import LOG_VERSION
 from threadkeep.storage import approvals, turn_log
 from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import LOG_VERSION
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 

@@ -16,8 +16,6 @@ from threadkeep.domain.message import ENDS, Message, MessageWindow
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
-from threadkeep.ports.branches import OutlinedMessage
-from threadkeep.ports.store import Store
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,
@@ -29,6 +27,8 @@ from threadkeep.services.branches.fork import Fork, payload_ids
 from threadkeep.services.creations import Creations
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
+from threadkeep.storage.branches import OutlinedMessage
+from threadkeep.storage.store import Store
 
 TRIES = 5
 ROWS_AT_ONCE = 200

@@ -10,8 +10,8 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart, ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
-from threadkeep.ports.branches import OutlinedMessage
 from threadkeep.services.branches.new_ids import with_new_ids
+from threadkeep.storage.branches import OutlinedMessage
 
 
 class Fork:

@@ -22,11 +22,11 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
 MOST_MESSAGES_AT_ONCE = 300

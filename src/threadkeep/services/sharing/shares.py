@@ -34,12 +34,12 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import replayed
-from threadkeep.ports.messages import MOST_PAGE_BYTES
-from threadkeep.ports.store import Store
 from threadkeep.services.access import branch_up_to, own_conversation
 from threadkeep.services.files import Files, OpenedFile
 from threadkeep.services.path import TRIES, branch_pages
 from threadkeep.services.payloads import fitting, shown_messages
+from threadkeep.storage.messages import MOST_PAGE_BYTES
+from threadkeep.storage.store import Store
 
 MOST_PREVIEW_CHARACTERS = 200
 MOST_PREVIEW_SOURCE = 2_000
