@@ -142,7 +142,6 @@ SHORT_LIVED = {
     "threadkeep.imports.runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.handling.stream.EventStream.__call__": "a stream's client",
-    "threadkeep.http.api.reruns._Running.__aenter__": "a rerun; its stream's end cancels it",
     "threadkeep.handling.leaving.unless_client_leaves": "one response; the request waits for it",
     "threadkeep.services.completions.completion.Completion.__init__": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",

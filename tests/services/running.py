@@ -20,13 +20,13 @@ from threadkeep.log.live import LiveLog
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
-from threadkeep.storage.turns import Lease, NewTurn, NextTurn, SqlTurns
+from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, SqlTurns
 
 AWAY = StorageUnavailable("The database is away.")
 
@@ -111,7 +111,7 @@ class FaultyTurns(SqlTurns):
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: NextTurn | None = None,
+        next_turn: OpenedTurn | None = None,
     ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
@@ -204,7 +204,7 @@ async def run(node: Node, store: Store, begun_with: BegunWith | None = None) -> 
     """A scripted turn that runs on a node."""
     begun = await make_begun(store, begun_with)
     script = Script(begun)
-    await node.begin(PreparedTurn(NewTurn(begun), script.steps))
+    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps))
     return begun, script
 
 

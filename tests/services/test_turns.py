@@ -103,7 +103,7 @@ class Talking:
             _no_image,
             spending := spending_of(self.store, models),
         )
-        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock, spending)
+        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS, system_clock, spending)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

@@ -48,7 +48,7 @@ class Turns:
     @property
     def is_draining(self) -> bool:
         """Whether this process is shutting down and starts no more turns."""
-        return self._node.is_draining
+        return self._node.runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
         """Starts no more turns and hands off the running ones, within a grace period."""

@@ -82,8 +82,8 @@ class NewTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class NextTurn:
-    """The turn of a queued message, which begins in the commit that ends the previous turn."""
+class OpenedTurn:
+    """A new turn with its node's lease and the opening of its log: all that its start stores."""
 
     new: NewTurn
     lease: Lease
@@ -274,7 +274,7 @@ class SqlTurns:
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: NextTurn | None = None,
+        next_turn: OpenedTurn | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
         and its receipt, if that isn't stored yet.
@@ -437,7 +437,7 @@ def _end(
     values: dict[str, Any],
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
-    next_turn: NextTurn | None = None,
+    next_turn: OpenedTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:

@@ -415,19 +415,6 @@ def test_every_beginning_ends_validly_and_shows_what_the_history_does(
 @every_version
 @patient
 @given(events=any_turn(), data=st.data())
-def test_stream_after_a_pause_completes_the_message(
-    version: Version, events: list[TurnEvent], data: st.DataObject
-):
-    pauses = [it.seq for it in events if isinstance(it.body, ApprovalRequest)]
-    at = data.draw(st.sampled_from(pauses)) if pauses else 1
-    client = Client(version)
-    client.read(streamed(events[:at], version, StreamEnd.PAUSED))
-    assert client.read(streamed(events, version, after=at)) == Client(version).read(streamed(events, version))
-
-
-@every_version
-@patient
-@given(events=any_turn(), data=st.data())
 def test_attaching_late_gives_the_same_bytes(version: Version, events: list[TurnEvent], data: st.DataObject):
     cut = data.draw(st.integers(0, len(events)))
     stream = UIMessageStream(CONTEXT, Reader(version, "http://here"))

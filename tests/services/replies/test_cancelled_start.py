@@ -42,10 +42,10 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     agent = await keep_agent(store)
     begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
     allowances = SlowAllowances()
-    node = SimpleNamespace(is_draining=False, running_of=nobody_runs, begin=nothing)
+    runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
     spending = SimpleNamespace(check=nothing)
     starts = TurnStarts(
-        store, cast("Any", node), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
+        store, cast("Any", runner), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
     )
 
     async def begin() -> None:
