@@ -21,16 +21,14 @@ from tests.making import (
 )
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import RateLimited, StorageConflict
-from threadkeep.domain.events import Done, UserMessage
-from threadkeep.domain.ids import KeyId, new_uuid
+from threadkeep.domain.events import Done, LogChunk, UserMessage
+from threadkeep.domain.ids import IdempotencyKey, KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.queue import QueueState
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, OpenedTurn, QueueChange
+from threadkeep.storage.queue import QueueState
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, QueueChange
 
 LEASE = Lease("a-node", 1, 10**9)
 

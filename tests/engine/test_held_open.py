@@ -13,6 +13,7 @@ from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
 from tests.engine.test_replay import log_of, steps_of
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResultStored, TurnStart
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine import batch
 from threadkeep.engine.loop import Surroundings, TurnStep, run_turn
@@ -22,7 +23,6 @@ from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TextDelta, ToolUse
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Asked, Progress, Returned
 from threadkeep.schemas.checker import SchemaChecker
 

@@ -43,6 +43,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
@@ -80,7 +81,6 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
     UnshownDelta,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.ports.tools import Progress, Returned, Tool, Unavailable
 from threadkeep.schemas.checker import SchemaChecker

@@ -25,6 +25,7 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.message import Usage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
 from threadkeep.engine.loop import HandOff, Pause, Surroundings, TurnLimits, TurnStep, run_turn
@@ -43,7 +44,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Unavailable
 from threadkeep.schemas.checker import SchemaChecker
 

@@ -17,6 +17,7 @@ from threadkeep.domain.events import (
     ToolResultStored,
     UsageReported,
 )
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.engine.journal import JournalEntry, ModelChosen
 from threadkeep.engine.loop import Surroundings, run_turn
 from threadkeep.engine.replay import TurnState
@@ -30,7 +31,6 @@ from threadkeep.ports.gateway import (
     TextDelta,
     ToolUse,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.schemas.checker import SchemaChecker
 
 BUSY = GatewayUnavailable("The model provider is busy (529).")

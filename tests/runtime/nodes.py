@@ -21,14 +21,14 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NewTurn
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import Lease, NewTurn
 
 DEAD = Lease("a-dead-node", 1, 0)
 

@@ -16,12 +16,12 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.steering import Steering, nobody_steers
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn, QueueChange
 from threadkeep.testing import until
 
 

@@ -39,14 +39,14 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.bus import Signal
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NewTurn, WaitingEnd
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import Lease, NewTurn, WaitingEnd
 from threadkeep.testing.waiting import until
 
 

@@ -27,7 +27,6 @@ from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
@@ -151,7 +150,7 @@ class _Parts:
     background: Background
     node: Node
     prompts: Prompts
-    prompt_files: PromptFiles
+    prompt_files: FolderPromptFiles
     retriever: Retriever
     passages: Passages
     tools: AgentTools

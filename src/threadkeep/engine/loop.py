@@ -27,6 +27,8 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.ending import (
@@ -58,8 +60,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.receipts import TurnReceipt
 
 log = logging.getLogger("threadkeep.engine")
 

@@ -15,9 +15,6 @@ from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
@@ -30,6 +27,9 @@ from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then

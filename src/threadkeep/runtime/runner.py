@@ -18,9 +18,6 @@ from threadkeep.engine.stop import StopReason
 from threadkeep.log.format import LogEntry, decode_entries, is_whole
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import NewTurn, OpenedTurn, WaitingEnd
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.running import NodeTurn, NodeTurns
@@ -29,6 +26,9 @@ from threadkeep.runtime.steering import SteeringMessages
 from threadkeep.runtime.step_writer import StepWriter
 from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn, OpenedTurn, WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
-from threadkeep.ports.turn_log import LEASE_MS, HeldTurn
-from threadkeep.ports.turns import OpenedTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import LEASE_MS, OpenedTurn
 
 
 @dataclass(slots=True)

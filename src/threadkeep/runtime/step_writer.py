@@ -17,16 +17,16 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.turn_ends import RunNext, TurnEnds
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.turns")
 

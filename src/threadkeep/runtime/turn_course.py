@@ -9,9 +9,9 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import NewTurn
 from threadkeep.runtime.control import TurnControl
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn
 
 
 async def _give_nothing_back() -> None:

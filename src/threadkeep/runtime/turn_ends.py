@@ -9,19 +9,19 @@ from threadkeep.clock import Clock
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.events import EventBody, Failed
+from threadkeep.domain.events import EventBody, Failed, LogChunk
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
 from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, LogChunk
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.running import NodeTurn
 from threadkeep.runtime.signals import Signals
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 
 log = logging.getLogger("threadkeep.turns")
 

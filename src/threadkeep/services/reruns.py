@@ -27,6 +27,7 @@ from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -53,13 +54,12 @@ from threadkeep.ports.gateway import (
     ToolSpec,
 )
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.storage.store import Store
 
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}

@@ -18,6 +18,7 @@ from threadkeep.domain.events import (
     EventBody,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     ReturnedImage,
@@ -37,7 +38,6 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
 from threadkeep.protocols.ai_sdk.frames import Version
 from threadkeep.protocols.ai_sdk.history import ui_message

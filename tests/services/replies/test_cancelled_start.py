@@ -9,10 +9,10 @@ import pytest
 from tests.making import ALICE, NOW, keep_agent, keep_conversation
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import NewTurn
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import NewTurn
 
 
 class SlowAllowances(LocalAllowances):

@@ -28,12 +28,12 @@ from msgspec import UNSET
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols import narrator
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.frames import Frame, encode_json

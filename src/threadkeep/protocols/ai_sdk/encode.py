@@ -36,10 +36,10 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind, Decision
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols import narrator
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse

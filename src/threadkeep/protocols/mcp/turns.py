@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, Decision, OpenApproval
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
 from threadkeep.domain.events import Text
 from threadkeep.domain.message import Message
@@ -15,7 +15,6 @@ from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.approvals import Approval, OpenApproval
 from threadkeep.protocols.narrator import Called, Narration, Narrator
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view

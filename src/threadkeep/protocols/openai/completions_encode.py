@@ -13,12 +13,12 @@ from msgspec import UNSET, Struct, UnsetType
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.narrator import JoiningNarrator, Narration, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame

@@ -6,13 +6,12 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
-from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.file import is_image
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import BLANK_LINE, FilePart
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.narrator import Decided, Narration, Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.ids import approval_id, file_id, message_item_id

@@ -10,10 +10,10 @@ import msgspec
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnNotFound
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.narrator import Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead, ResponseStream

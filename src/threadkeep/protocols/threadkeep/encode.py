@@ -19,8 +19,8 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.domain import events
+from threadkeep.domain.events import LogChunk
 from threadkeep.log.format import shown_lines
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
 from threadkeep.protocols.narrator import JoiningNarrator, Narration
 from threadkeep.protocols.threadkeep.frames import TextError

@@ -25,12 +25,11 @@ from threadkeep.domain.events import (
     TurnStart,
 )
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Payload
+from threadkeep.domain.payload import Lost, Payload
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.loop import Build, HandOff, Pause, Surroundings, TurnStep, run_turn
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.tasks import end_tasks
 
 _LOST = Lost("It was not kept.")

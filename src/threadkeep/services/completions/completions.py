@@ -29,7 +29,6 @@ from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.spending import Spending
@@ -42,6 +41,7 @@ from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 CLOSE_S = 10.0

@@ -29,9 +29,7 @@ from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
@@ -40,6 +38,8 @@ from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_d
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""

@@ -22,13 +22,13 @@ from threadkeep.engine.journal import BegunByAdmin
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 MOST_ATTEMPTS = 3
 """After this many losses of its node without a finished model call, a turn is not resumed."""

@@ -14,14 +14,14 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import NewTurn, QueueChange
 
 
 class TurnStarts:
