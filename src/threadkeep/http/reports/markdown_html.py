@@ -102,31 +102,24 @@ def _reference(state: "StateInline", silent: bool) -> bool:
     if not found or found[1] not in numbers:
         return False
     if not silent:
-        token = state.push("footnote_reference", "", 0)
-        token.content = str(numbers[found[1]])
+        state.push("sup_open", "sup", 1)
+        state.push("text", "", 0).content = str(numbers[found[1]])
+        state.push("sup_close", "sup", -1)
     state.pos = found.end()
     return True
 
 
 def _formula(state: "StateInline", silent: bool) -> bool:
+    """Its source, set apart: a report has no scripts that could typeset it."""
     found = _FORMULA.match(state.src, state.pos)
     if not found:
         return False
     if not silent:
-        token = state.push("formula", "", 0)
+        token = state.push("code_inline", "code", 0)
         token.content = found[found.lastindex or 0].strip()
-        token.info = "math block" if found[1] or found[2] else "math"
+        token.attrSet("class", "math block" if found[1] or found[2] else "math")
     state.pos = found.end()
     return True
-
-
-def _formula_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
-    """Its source, set apart: a report has no scripts that could typeset it."""
-    return f'<code class="{tokens[index].info}">{escape(tokens[index].content)}</code>'
-
-
-def _reference_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
-    return f"<sup>{tokens[index].content}</sup>"
 
 
 @cache
@@ -137,8 +130,6 @@ def _parser() -> "MarkdownIt":
     parser.validateLink = lambda url: bool(_OPENED.match(url))
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.inline.ruler.before("link", "footnote_reference", _reference)
-    parser.add_render_rule("formula", _formula_html)
-    parser.add_render_rule("footnote_reference", _reference_html)
     parser.add_render_rule("image", _image)
     parser.add_render_rule("link_open", _link)
     return parser
