@@ -11,9 +11,8 @@ from bench.sample import READER
 from bench.table import Aim, Times
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, new_uuid
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
-from threadkeep.storage.store import open_store
+from threadkeep.domain.message import MessageWindow
+from threadkeep.storage.store import Store, open_store
 
 ROWS = 10_000
 AIM = Aim("≤", 200, "P50")

@@ -21,10 +21,9 @@ from bench.table import Aim, Times
 from bench.words import VOCABULARY
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
-from threadkeep.ports.store import Store
 from threadkeep.search.terms import terms
 from threadkeep.storage.history import entry_number
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 from threadkeep.storage.terms import numbered
 
 USERS, LENGTH = 100, 50

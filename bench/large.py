@@ -19,14 +19,12 @@ from bench.data import Dataset, make_conversation
 from bench.databases import LARGE_DATABASES
 from bench.servers import serve_threadkeep
 from bench.table import render
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 
 USERS, CONVERSATIONS, LENGTH, LONGEST = 200, 20_000, 50, 10_000
 CLIENTS = 32

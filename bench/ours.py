@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from tests.making import keep_begun, keep_ended, said
 
 from bench.data import ANSWER, MODEL, NOW, QUESTION, SPENT, Dataset
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
-from threadkeep.domain.message import MessageStatus
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.domain.message import MessageStatus, MessageWindow
+from threadkeep.storage.store import Store
 
 LATEST = MessageWindow(newest_first=True)
 EVERYTHING = ConversationFilter()

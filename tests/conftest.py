@@ -27,11 +27,10 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
-from threadkeep.ports.store import Store
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database.connector import Database
-from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.store import Store, open_database, store_on
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import PATIENCE_S
 

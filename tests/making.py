@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.clock import Clock, system_clock
-from threadkeep.domain.agent import Agent, AgentSettings, Visibility
-from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry, Visibility
+from threadkeep.domain.approval import Approval, ApprovalKind
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
-from threadkeep.domain.events import Done, EventBody, Failed, Text, TurnEvent, TurnStart
+from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, Text, TurnEvent, TurnStart
 from threadkeep.domain.feedback import Feedback, Rating
 from threadkeep.domain.ids import (
     AgentId,
@@ -29,26 +29,21 @@ from threadkeep.domain.ids import (
     new_uuid,
 )
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
+from threadkeep.domain.message import Failure, Message, MessageStatus, MessageWindow, Usage
 from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.receipt import Receipt
+from threadkeep.domain.receipt import Receipt, TurnReceipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFile, UploadedFile
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.approvals import Approval
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import Models
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import NewTurn
 from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000

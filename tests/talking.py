@@ -14,7 +14,7 @@ from threadkeep import Settings, create_app
 from threadkeep.client.blocking import LoopThread
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.local_token import make_token
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 from threadkeep.testing import listening
 
 JSON = {"Accept": "application/json"}

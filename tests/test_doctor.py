@@ -21,10 +21,10 @@ from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed
 from threadkeep.doctor.finding import Finding
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.settings.models import GatewayTable
 from threadkeep.storage.database.connector import Database, Statement

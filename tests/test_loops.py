@@ -15,9 +15,9 @@ from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.user import User, UserId
 from threadkeep.loops import Loop, Loops, Work
-from threadkeep.ports.store import Store
 from threadkeep.services import history as history_module
 from threadkeep.services.history import History
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.waiting import until

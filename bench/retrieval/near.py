@@ -10,10 +10,9 @@ from bench.measure import Effort
 from bench.retrieval.speed import FUSED_AIM, Chunks, searches
 from bench.table import Times
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.ports.retriever import LARGE_COLLECTION
 from threadkeep.retrieval.embed import bundled_embedder
 from threadkeep.retrieval.index import DocumentIndex
-from threadkeep.storage.documents.vector_index import FOLLOWED_AT_ONCE, vector_index_on
+from threadkeep.storage.documents.vector_index import FOLLOWED_AT_ONCE, LARGE_COLLECTION, vector_index_on
 from threadkeep.storage.store import open_database, store_on
 
 

@@ -11,10 +11,9 @@ from tests.making import keep_agent, keep_document
 from bench.retrieval.labelled import CHINESE, ENGLISH, UNANSWERABLE, Labelled
 from threadkeep.domain.ids import AgentId
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import bundled_embedder
 from threadkeep.retrieval.index import DocumentIndex, Weights
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 
 TOP = 5
 NEARLY = 0.02

@@ -7,7 +7,7 @@ import pytest
 
 SHOW = "import sys; print(*sorted(sys.modules))"
 PROGRAMS = ["import threadkeep.client", "from threadkeep import BlockingClient, Client"]
-# The layers of ours that a client is made of; `ports` has the values that views are made from.
+# The layers of ours that a client is made of; `ports` has some of the values that views are made from.
 OF_A_CLIENT = {"client", "wire", "domain", "ports", "loopback", "sse", "tasks", "version"}
 OF_A_SERVER = {"starlette", "uvicorn", "mcp", "pydantic", "jwt", "cryptography", "jsonschema", "sqlite3"}
 

@@ -22,9 +22,8 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import BriefingId, ConversationId, new_uuid
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows
-from threadkeep.storage.store import store_on
+from threadkeep.storage.store import Store, store_on
 
 T = TypeVar("T")
 

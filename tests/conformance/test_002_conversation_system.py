@@ -10,7 +10,7 @@ from tests.making import ALICE, all_messages, keep_turn
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.message import check_user_content
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 BLANK: tuple[dict[str, str | None], ...] = (
     {},

@@ -35,18 +35,15 @@ from tests.making import (
 )
 from tests.postgres import Postgres
 from threadkeep import Settings, User, create_app
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.errors import InvalidRequest, MessageContentRequired, StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, is_uuid, new_uuid
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, MessageWindow
 from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import TurnOrigin
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Query, Row, Statement
-from threadkeep.storage.store import open_store, sqlite_path, store_on
+from threadkeep.storage.store import Store, open_store, sqlite_path, store_on
 
 BLANKS = ("", "   ", "\n\t", "\u3000", "\u200b")
 

@@ -30,7 +30,7 @@ from threadkeep.domain.parts import RetrievalPart, TextPart, ThoughtPart, ToolCa
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 @pytest.fixture
@@ -322,29 +322,22 @@ def test_conversation_is_the_aggregate_root_and_decides_what_is_added():
 
 @pytest.mark.requirement("004-NFR-modularity-2")
 def test_database_is_known_only_behind_the_repository():
-    inside = imported_by(
-        "domain",
-        "ports",
-        "context",
-        "engine",
-        "imports",
-        "exports",
-        "log",
-        "runtime",
-        "jobs",
-        "services",
-        "protocols",
-        "http",
+    innermost, users = (
+        {"domain", "ports", "wire", "context", "engine", "http"},
+        {"log", "runtime", "jobs", "services", "imports", "exports", "handling", "protocols"},
     )
+    inside = imported_by(*innermost, *users)
     assert {"threadkeep.services.conversations", "threadkeep.http.api.conversations"} <= inside.keys()
+    # The innermost rooms and HTTP know nothing of storage; use cases know its repositories, one per noun
     for module, imported in inside.items():
+        hidden = "threadkeep.storage" if layer_of(module) in innermost else "threadkeep.storage.database"
         for name in imported:
-            assert not name.startswith("threadkeep.storage"), f"{module} imports {name}"
+            assert not name.startswith(hidden), f"{module} imports {name}"
             assert name.split(".")[0] not in {"sqlite3", "psycopg", "psycopg_pool"}, (
                 f"{module} imports {name}"
             )
-    # The use cases know the repository's port, and both databases stand behind it
-    assert "threadkeep.ports.store" in inside["threadkeep.services.conversations"]
+    # The use cases know the store of repositories, and both databases stand behind it
+    assert "threadkeep.storage.store" in inside["threadkeep.services.conversations"]
     assert {"threadkeep.storage.database.sqlite", "threadkeep.storage.database.postgres"} <= imported_by(
         "storage"
     ).keys()

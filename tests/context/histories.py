@@ -20,11 +20,11 @@ from threadkeep.domain.parts import (
     ToolCallPart,
     text_parts,
 )
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import BLANK_CHARACTERS, is_blank
 from threadkeep.domain.tool_call import MODEL_READS, ToolCall, ToolCallStatus
 from threadkeep.gateways.encoding import encode
-from threadkeep.ports.payloads import Lost
 
 AT = 1_767_751_200_000  # 2026-01-07 02:00 UTC
 SECRET_THOUGHT = "what-the-model-only-thought"

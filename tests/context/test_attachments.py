@@ -15,9 +15,9 @@ from threadkeep.domain.ids import ConversationId, MessageId, PayloadId
 from threadkeep.domain.image import ImageTokenRule
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import FilePart, text_parts
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.receipt import Receipt
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock, TakenFiles, TextBlock, ToolSpec
-from threadkeep.ports.payloads import Lost
 
 TAKEN = TakenFiles(images=ImageTokenRule.OPENAI_TILES, pdfs=True)
 RECALL = ToolSpec(RECALL_FILE, "", {"type": "object"})

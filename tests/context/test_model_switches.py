@@ -20,6 +20,7 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.image import ImageTokenRule
 from threadkeep.domain.message import MessageRole, MessageStatus
 from threadkeep.domain.parts import FilePart, Part, TextPart, ThoughtPart, ToolCallPart, UserTextPart
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.uploaded_file import FOR_MODEL
 from threadkeep.engine.model_call import FinishedCall, ModelCall, ModelReads, with_user_text
@@ -36,7 +37,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
-from threadkeep.ports.payloads import Lost
 from threadkeep.testing.provider_rules import (
     check_anthropic_request,
     check_openai_request,

@@ -44,7 +44,7 @@ from threadkeep.domain.parts import (
     citations_of,
     text_parts,
 )
-from threadkeep.domain.payload import text_hash
+from threadkeep.domain.payload import Lost, text_hash
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.domain.tool_call import MODEL_READS, ToolCallStatus
@@ -60,7 +60,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUseBlock,
 )
-from threadkeep.ports.payloads import Lost
 from threadkeep.testing.provider_rules import (
     check_anthropic_request,
     check_openai_request,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
 
 
 @dataclass

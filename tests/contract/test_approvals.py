@@ -2,15 +2,14 @@
 
 from tests.making import ALICE, NOW, keep_ended
 from tests.services.running import begin
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.approvals import Approval
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LEASE_MS, Lease
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import LEASE_MS, Lease
 
 OPEN = Statement("SELECT id FROM tk_approvals WHERE answered_at IS NULL")
 LEASE = Lease("a-node", 1, LEASE_MS)

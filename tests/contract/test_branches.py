@@ -20,9 +20,8 @@ from tests.making import (
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import MessageId, new_uuid
-from threadkeep.domain.message import Message, MessageStatus
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.domain.message import Message, MessageStatus, MessageWindow
+from threadkeep.storage.store import Store
 
 
 async def path_of(store: Store, conversation: Conversation) -> list[str]:

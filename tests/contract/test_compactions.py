@@ -10,7 +10,7 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, new_uuid
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 def compaction(conversation: Conversation, from_seq: int, to_seq: int, summary: str = "S") -> Compaction:

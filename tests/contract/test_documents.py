@@ -8,10 +8,10 @@ from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import DocumentId, UserId, new_uuid
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
-from threadkeep.ports.store import Store
-from threadkeep.ports.users import Purged
 from threadkeep.search.terms import query_terms
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.store import Store
+from threadkeep.storage.users import Purged
 
 ROWS = Statement(
     """SELECT (SELECT COUNT(*) FROM tk_documents), (SELECT COUNT(*) FROM tk_chunks),

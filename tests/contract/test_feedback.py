@@ -17,11 +17,11 @@ from tests.making import (
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.feedback import MOST_NOTE_CHARACTERS, Feedback, Rating
+from threadkeep.domain.feedback import MOST_NOTE_CHARACTERS, Feedback, FeedbackFilter, RatedReply, Rating
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, new_uuid
-from threadkeep.ports.feedback import FeedbackFilter, RatedReply, SharedTurn
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.domain.message import MessageWindow
+from threadkeep.storage.feedback import SharedTurn
+from threadkeep.storage.store import Store
 
 ALL = FeedbackFilter()
 

@@ -14,13 +14,12 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageRefused
 from threadkeep.domain.events import ToolResultStored
 from threadkeep.domain.ids import PayloadId, UserId, new_uuid
-from threadkeep.domain.payload import content_hash
+from threadkeep.domain.payload import Lost, content_hash
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.uploaded_file import ORIGINAL, PreparedFile, UploadedFile
-from threadkeep.ports.files import Room
-from threadkeep.ports.payloads import Lost
 from threadkeep.storage import file_contents, file_folder
 from threadkeep.storage.database.connector import Statement
+from threadkeep.storage.files import Room
 from threadkeep.storage.payloads.folder import HOUR_S
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")

@@ -6,17 +6,16 @@ from dataclasses import replace
 import pytest
 
 from tests.making import ALICE, NOW
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Conflict, Forbidden, SecretUnreadable
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.money import Price
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
-from threadkeep.storage.store import store_on
+from threadkeep.storage.store import Store, store_on
 
 KEY = "sk-the-key-itself-密钥"
 OLD, NEW = "the-old-key-" * 3, "the-new-key-" * 3

@@ -9,12 +9,12 @@ import pytest
 from tests.making import ALICE, NOW, keep_agent, keep_begun, keep_conversation, keep_turn
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import AgentId
-from threadkeep.ports.history import SearchFilter
-from threadkeep.ports.store import Store
 from threadkeep.search.query import Query
 from threadkeep.search.reading import first_places, terms_of
 from threadkeep.storage import history as history_module
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.history import SearchFilter
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import until
 
 RENAME = Statement("UPDATE tk_conversations SET title = 'Field' WHERE id = :id")

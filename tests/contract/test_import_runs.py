@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.making import ALICE, BOB, NOW
 from threadkeep.domain.ids import AgentId, ConversationId, ImportId, new_uuid
-from threadkeep.ports.imports.runs import (
+from threadkeep.domain.import_run import (
     ImportedConversation,
     ImportFailure,
     ImportProblem,
@@ -12,8 +12,8 @@ from threadkeep.ports.imports.runs import (
     ImportRun,
     ImportStatus,
 )
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Statement
+from threadkeep.storage.store import Store
 
 PROGRESS = ImportProgress(
     found=3,

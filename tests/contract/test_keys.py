@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from tests.making import ALICE, BOB, NODE_ID, NOW, keep_agent, keep_begun, keep_conversation, opening_of
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, KeyId, UserId, new_uuid
 from threadkeep.domain.key import Key, Scope, hash_of, new_key_value
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn, QueueChange
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn, QueueChange
 
 
 def make_key(user: UserId = ALICE, **changes: Any) -> Key:

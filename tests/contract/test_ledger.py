@@ -13,14 +13,14 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.postgres import URGENT_CONNECTIONS
 from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import PATIENCE_S
 
 T = TypeVar("T")

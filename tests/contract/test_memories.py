@@ -8,7 +8,7 @@ from tests.making import ALICE, BOB, NOW, keep_agent
 from threadkeep.domain.errors import InvalidRequest, StorageConflict
 from threadkeep.domain.ids import AgentId, MemoryId, UserId, new_uuid
 from threadkeep.domain.memory import MOST_CHARACTERS, MOST_TAGS, Memory
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 def memory(content: str, *tags: str, at: int = NOW) -> Memory:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.making import NOW, keep_agent, keep_begun, keep_conversation, keep_ended, keep_turn
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.domain.message import Message, MessageStatus, MessageWindow
 from threadkeep.domain.parts import TextPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.ports import messages as ports
-from threadkeep.ports.messages import MessageRun, MessageWindow
-from threadkeep.ports.store import Store
+from threadkeep.storage import messages as stored_messages
+from threadkeep.storage.messages import MessageRun
+from threadkeep.storage.store import Store
 
 MOST = 1_000
 SIZES = [(10, 20), (10, 900), (400, 400), (5_000, 3), (3, 5_000), (1, 1), (1_000, 1_000), (250, 250)]
@@ -46,7 +46,7 @@ async def test_page_ends_with_the_message_that_reaches_its_size(
     window = MessageWindow(newest_first=newest_first, with_overwritten=with_overwritten)
     (everything,) = await read_all(store, conversation, window, 100)
     assert len(everything) == 2 * len(SIZES) and not everything.is_cut
-    monkeypatch.setattr(ports, "MOST_PAGE_BYTES", MOST)
+    monkeypatch.setattr(stored_messages, "MOST_PAGE_BYTES", MOST)
     pages = await read_all(store, conversation, window, limit)
     assert [it for page in pages for it in page] == everything
     for number, page in enumerate(pages, 1):
@@ -56,7 +56,7 @@ async def test_page_ends_with_the_message_that_reaches_its_size(
 
 
 async def test_page_ends_before_too_many_tool_calls(store: Store, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ports, "MOST_CALLS_A_PAGE", 5)
+    monkeypatch.setattr(stored_messages, "MOST_CALLS_A_PAGE", 5)
     conversation = await keep_conversation(store, await keep_agent(store))
     for number, count in enumerate((2, 3, 7, 0, 4)):
         conversation = await keep_turn_with_calls(store, conversation, f"Question {number}", count)

@@ -12,8 +12,7 @@ from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
-from threadkeep.domain.payload import Payload, PayloadKind
-from threadkeep.ports.payloads import Lost
+from threadkeep.domain.payload import Lost, Payload, PayloadKind
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.payloads import database as payloads
 from threadkeep.storage.payloads.database import HOUR_MS

@@ -21,16 +21,14 @@ from tests.making import (
 )
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import RateLimited, StorageConflict
-from threadkeep.domain.events import Done, UserMessage
-from threadkeep.domain.ids import KeyId, new_uuid
+from threadkeep.domain.events import Done, LogChunk, UserMessage
+from threadkeep.domain.ids import IdempotencyKey, KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.queue import QueueState
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, NextTurn, QueueChange
+from threadkeep.storage.queue import QueueState
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, QueueChange
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -59,9 +57,9 @@ def last_chunk(begun: BegunTurn) -> LogChunk:
     return chunk_of(begun.turn.id, 2, Done("COMPLETED", begun.assistant_message.id, Usage(0, 0), "end_turn"))
 
 
-def next_turn_of(end: EndedTurn, message: QueuedMessage) -> NextTurn:
+def next_turn_of(end: EndedTurn, message: QueuedMessage) -> OpenedTurn:
     begun = end.conversation.begin_turn(message.content, NOW + 1, message_id=message.id)
-    return NextTurn(NewTurn(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
+    return OpenedTurn(NewTurn(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
 
 
 async def contents(store: Store, begun: BegunTurn) -> list[str]:
@@ -156,7 +154,7 @@ async def test_turn_runs_on_where_the_next_one_cannot_begin(store: Store, change
         await store.queue.remove(begun.conversation.id, message.id, NOW)
     else:
         unstorable = LogChunk(next_turn.new.begun.turn.id, 1, 1, cast("Any", None))
-        next_turn = NextTurn(next_turn.new, LEASE, unstorable)
+        next_turn = OpenedTurn(next_turn.new, LEASE, unstorable)
     before = await store.queue.waiting(begun.conversation.id)
     with pytest.raises(StorageConflict):
         await store.turns.end(end, last_chunk(begun), 1, queue_version=1, next_turn=next_turn)

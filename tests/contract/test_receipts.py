@@ -18,12 +18,12 @@ from tests.making import (
 )
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 TEXTS = Statement("SELECT text FROM tk_prompt_texts ORDER BY text")

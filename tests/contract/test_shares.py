@@ -6,7 +6,7 @@ from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import MessageId, PayloadId, ShareId, new_uuid
 from threadkeep.domain.sharing.share import Share, SharePreview, new_token, token_hash
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 def make_share(conversation: Conversation, **changes: Any) -> Share:

@@ -25,17 +25,28 @@ from tests.making import (
     regenerated,
     said,
 )
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.conversation import (
     NOT_OURS,
     AddedMessage,
     Conversation,
+    ConversationFilter,
     ConversationStatus,
     ListedStatus,
 )
 from threadkeep.domain.errors import StorageConflict, StorageError
-from threadkeep.domain.ids import AgentId, BriefingId, ConversationId, PayloadId, TurnId, new_uuid
-from threadkeep.domain.message import ContentType, Failure, MessageRole, MessageStatus, Usage
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import (
+    AgentId,
+    BriefingId,
+    ConversationId,
+    IdempotencyKey,
+    PayloadId,
+    TurnId,
+    new_uuid,
+)
+from threadkeep.domain.message import ContentType, Failure, MessageRole, MessageStatus, MessageWindow, Usage
 from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
@@ -48,16 +59,11 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus, ToolRecord
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
-from threadkeep.ports.receipts import PriorReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import NewTurn
+from threadkeep.storage.receipts import PriorReceipt
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 EVERYTHING = ConversationFilter()
 

@@ -5,9 +5,8 @@ from collections.abc import Callable
 from tests.costs.measuring import Cost, measure
 from tests.costs.paths import Run
 from tests.protocols.recorded import BEGINNING, COMPLETED, CONTEXT, turn
-from threadkeep.domain.events import Text, Thought
+from threadkeep.domain.events import LogChunk, Text, Thought
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui import encode as ag_ui
 from threadkeep.protocols.agentx.encode import AGENTX
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream

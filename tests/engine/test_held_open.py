@@ -13,16 +13,16 @@ from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
 from tests.engine.test_replay import log_of, steps_of
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Done, ToolResultStored, TurnStart
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine import batch
-from threadkeep.engine.loop import TurnStep, TurnTools, run_turn
+from threadkeep.engine.loop import Surroundings, TurnStep, run_turn
 from threadkeep.engine.replay import TurnState, replay
-from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import TextDelta, ToolUse
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Asked, Progress, Returned
 from threadkeep.schemas.checker import SchemaChecker
 
@@ -76,8 +76,9 @@ async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnSt
     tools = InMemoryTools(effect=ToolEffect.READ, asks=asks(message))
     gateway = InMemoryGateway(use(ToolUse("1", "asks", {})))
     steps: list[TurnStep] = [TurnStart("c", "q", "a", None)]
-    toolbox = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
-    async with aclosing(run_turn(TURN, build, TurnModels(gateway.model), toolbox, UNLIMITED, Stop())) as run:
+    turn_tools = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
+    around = Surroundings(models=TurnModels(gateway.model), tools=turn_tools, limits=UNLIMITED)
+    async with aclosing(run_turn(TURN, build, around)) as run:
         async for step in run:
             if not isinstance(step, TurnReceipt):
                 steps.append(step)

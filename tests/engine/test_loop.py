@@ -43,17 +43,19 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.engine.journal import JOURNAL_ENTRIES
-from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnTools, run_turn
+from threadkeep.engine.loop import HandOff, Pause, Surroundings, TurnLimits, run_turn
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.gateways.anthropic import anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.openai import openai_body
@@ -79,7 +81,6 @@ from threadkeep.ports.gateway import (
     ToolUseBlock,
     UnshownDelta,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.ports.tools import Progress, Returned, Tool, Unavailable
 from threadkeep.schemas.checker import SchemaChecker
@@ -120,8 +121,9 @@ async def events_of(
 ) -> AsyncGenerator[EventBody]:
     """The events of a turn, without the entries of its journal and its receipt."""
     tools = TurnTools(toolbox, NobodyAsked(), taken_ids=taken_ids)
-    run = run_turn(TURN, build, TurnModels(gateway.model), tools, limits, stop or Stop())
-    async with aclosing(run) as steps:
+    models, stop = TurnModels(gateway.model), stop or Stop()
+    around = Surroundings(models=models, tools=tools, limits=limits, stop=stop)
+    async with aclosing(run_turn(TURN, build, around)) as steps:
         async for step in steps:
             if not isinstance(step, (*JOURNAL_ENTRIES, TurnReceipt)):
                 assert not isinstance(step, Pause | HandOff)
@@ -566,8 +568,9 @@ class LostTurn(FreeSpending):
 async def test_turn_that_could_not_reserve_gives_nothing_back():
     gateway, spending = InMemoryGateway(), LostTurn()
     tools = TurnTools(Toolbox(None, large_values(), SchemaChecker()), NobodyAsked())
-    steps = run_turn(TURN, build, TurnModels(gateway.model), tools, UNLIMITED, Stop(), spending=spending)
-    events = [step async for step in steps]
+    models = TurnModels(gateway.model)
+    around = Surroundings(models=models, tools=tools, limits=UNLIMITED, spending=spending)
+    events = [step async for step in run_turn(TURN, build, around)]
     assert isinstance(events[-1], Failed)
     assert (gateway.requests, spending.releases) == ([], 0)
 

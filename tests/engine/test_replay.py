@@ -25,13 +25,14 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.message import Usage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
-from threadkeep.engine.loop import HandOff, Pause, TurnLimits, TurnStep, TurnTools, run_turn
+from threadkeep.engine.loop import HandOff, Pause, Surroundings, TurnLimits, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
-from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import Asking
 from threadkeep.log.format import LogEntry, decode_entries, encode_chunk
 from threadkeep.ports.gateway import (
@@ -43,7 +44,6 @@ from threadkeep.ports.gateway import (
     ToolSpec,
     ToolUse,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.ports.tools import Unavailable
 from threadkeep.schemas.checker import SchemaChecker
 
@@ -84,10 +84,9 @@ async def steps_of(
 ) -> list[TurnStep]:
     """All that a turn does from where it stands."""
     opening = () if state.is_new else (TurnResumed(1),)
-    toolbox = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
-    run = run_turn(
-        TURN, build, TurnModels(gateway.model), toolbox, limits, Stop(), state=state, opening=opening
-    )
+    turn_tools = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
+    around = Surroundings(models=TurnModels(gateway.model), tools=turn_tools, limits=limits)
+    run = run_turn(TURN, build, around, state=state, opening=opening)
     async with aclosing(run) as steps:
         return [step async for step in steps if not isinstance(step, TurnReceipt)]
 

@@ -17,12 +17,13 @@ from threadkeep.domain.events import (
     ToolResultStored,
     UsageReported,
 )
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.engine.journal import JournalEntry, ModelChosen
-from threadkeep.engine.loop import TurnTools, run_turn
+from threadkeep.engine.loop import Surroundings, run_turn
 from threadkeep.engine.replay import TurnState
-from threadkeep.engine.stop import Stop
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
@@ -30,7 +31,6 @@ from threadkeep.ports.gateway import (
     TextDelta,
     ToolUse,
 )
-from threadkeep.ports.receipts import TurnReceipt
 from threadkeep.schemas.checker import SchemaChecker
 
 BUSY = GatewayUnavailable("The model provider is busy (529).")
@@ -40,8 +40,9 @@ BROKEN = ReplyBrokeOff("The model's response ended early.")
 async def steps_of(
     models: TurnModels, tools: InMemoryTools | None = None, state: TurnState | None = None
 ) -> list[EventBody | JournalEntry]:
-    toolbox = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), NobodyAsked())
-    run = run_turn(TURN, build, models, toolbox, UNLIMITED, Stop(), state=state or TurnState())
+    turn_tools = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), NobodyAsked())
+    around = Surroundings(models=models, tools=turn_tools, limits=UNLIMITED)
+    run = run_turn(TURN, build, around, state=state or TurnState())
     async with aclosing(run) as steps:
         return [step async for step in steps if not isinstance(step, TurnReceipt)]  # type: ignore[misc]
 

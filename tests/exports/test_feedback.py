@@ -26,8 +26,8 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.payload import text_hash
 from threadkeep.domain.receipt import ComponentReceipt
 from threadkeep.ports.gateway import ModelMessage, TextBlock
-from threadkeep.ports.store import Store
 from threadkeep.settings import Settings
+from threadkeep.storage.store import Store
 
 PROMPT = "Be brief."
 

@@ -16,10 +16,10 @@ from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
 from threadkeep.handling.services import Services
 from threadkeep.log.format import LogEntry, decode_entries
-from threadkeep.ports.store import Store
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.timed import TimedDatabase
+from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 

@@ -26,10 +26,10 @@ from tests.postgres import Postgres
 from threadkeep.bootstrap import adapters
 from threadkeep.clock import system_clock
 from threadkeep.domain.events import Text, TurnEvent
-from threadkeep.ports.turn_log import LOG_VERSION
 from threadkeep.runtime import heartbeat
 from threadkeep.runtime.signals import Signals
 from threadkeep.storage import approvals, turn_log, turns
+from threadkeep.storage.turns import LOG_VERSION
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
 

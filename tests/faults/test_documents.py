@@ -35,11 +35,11 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.handling.uploads import UploadedFiles
 from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.documents import ExtractedPart, ExtractionBroke, ExtractionFailed
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.store import Store
 from threadkeep.testing import Say, ScriptedModel, closed_port
 from threadkeep.testing.waiting import PATIENCE_S
 

@@ -27,8 +27,8 @@ from tests.faults.test_killed_servers import settings_for
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server
 from tests.talking import JSON
-from threadkeep.ports.turn_log import LOG_VERSION
 from threadkeep.runtime.heartbeat import BEAT_S
+from threadkeep.storage.turns import LOG_VERSION
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
 

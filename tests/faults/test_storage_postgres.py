@@ -12,8 +12,8 @@ from psycopg import sql
 from tests.conftest import TEMPLATE
 from tests.postgres import Mode, Postgres, PostgresServer, free_port
 from threadkeep.domain.errors import SettingsError, StorageConflict, StorageRefused, StorageUnavailable
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, new_uuid
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database import postgres as storage_postgres
 from threadkeep.storage.database.connector import Plan, Statement

@@ -19,10 +19,10 @@ from threadkeep.handling import stream
 from threadkeep.handling.stream import EventStream
 from threadkeep.http.server.server import filter_uvicorns_lines
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.store import Store
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.threadkeep.encode import TEXT
 from threadkeep.runtime.following import Follower
+from threadkeep.storage.store import Store
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 from threadkeep.testing.waiting import until
 

@@ -25,7 +25,7 @@ from tests.making import (
     make_compaction,
 )
 from threadkeep.domain.ids import AgentId, new_uuid
-from threadkeep.ports.imports.runs import ImportStatus
+from threadkeep.domain.import_run import ImportStatus
 
 SECRET_WORDS = "alices-own-words"
 MADE_ON = "2027-01-15"

@@ -14,8 +14,8 @@ from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, new_conversation, stored
 from tests.loop_time import watching_the_loop
 from tests.making import keep_turn
-from threadkeep.ports import messages as ports
 from threadkeep.services import outside
+from threadkeep.storage import messages as stored_messages
 
 MOST = 20_000
 TURNS = 12
@@ -100,7 +100,7 @@ async def test_pages_end_where_they_are_large_and_lose_nothing(
     conversation = await filled(api, alice, MOST // 3)
     (*whole, rest) = await read(alice, conversation)
     assert not whole
-    monkeypatch.setattr(ports, "MOST_PAGE_BYTES", MOST)
+    monkeypatch.setattr(stored_messages, "MOST_PAGE_BYTES", MOST)
     monkeypatch.setattr("threadkeep.services.sharing.shares.MOST_PAGE_BYTES", MOST)
     monkeypatch.setattr("threadkeep.protocols.openai.conversation_items.MOST_PAGE_BYTES", MOST)
     pages = await read(alice, conversation)

@@ -41,11 +41,11 @@ from tests.making import (
 )
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, new_uuid
+from threadkeep.domain.import_run import ImportStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.sharing.share import new_token, token_hash
 from threadkeep.handling.errors import STATUSES
 from threadkeep.http.routes import ROUTES
-from threadkeep.ports.imports.runs import ImportStatus
 from threadkeep.version import __version__
 
 OPERATIONS = operations()

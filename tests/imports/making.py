@@ -25,7 +25,7 @@ from tests.making import (
 )
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.domain.agent import AgentSettings, Visibility
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.events import Text
 from threadkeep.domain.feedback import Rating
@@ -34,18 +34,16 @@ from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.message import Failure, MessageStatus, Usage
 from threadkeep.domain.parts import FilePart, RetrievalPart, TextPart, ToolCallPart
-from threadkeep.domain.payload import Payload, PayloadKind, content_hash
+from threadkeep.domain.payload import Lost, Payload, PayloadKind, content_hash
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
 from threadkeep.domain.workspace import PromptComponent
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.settings import Settings
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 SECRET_OF_SERVER = "sk-of-a-server-that-nobody-may-see"
 BOBS_PROMPT = "Bob's own words to his agent"

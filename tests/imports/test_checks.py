@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.making import ALICE, NOW
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.ids import AgentId, MessageId, PayloadId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.imports.checks import check_whole
-from threadkeep.ports.imports.records import WholeConversation
 
 TYPES = {
     "text/plain": "text/plain",

@@ -16,18 +16,18 @@ from tests.imports.making import keep_everything, kept_of, opened_store
 from tests.making import ALICE, NOW, keep_agent
 from tests.serving import environment
 from threadkeep.cli.moving import export_user, import_file
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import text_parts
 from threadkeep.exports.format import encode
+from threadkeep.exports.records import EXPORT_VERSION, ExportHeader
 from threadkeep.imports import items as splitting
 from threadkeep.imports import threadkeep
 from threadkeep.imports.foreign import ForeignConversation
 from threadkeep.imports.reading import reading
 from threadkeep.imports.source import Flawed
-from threadkeep.ports.imports.records import EXPORT_VERSION, ExportHeader, WholeConversation
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S
 

@@ -30,18 +30,17 @@ from tests.making import (
 )
 from threadkeep.bootstrap import opened_jobs_and_store
 from threadkeep.cli.moving import export_user, import_file
-from threadkeep.domain.conversation import BegunTurn, Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation, ConversationFilter
 from threadkeep.domain.errors import InvalidRequest, StorageRefused, StorageUnavailable, UserNotFound
 from threadkeep.domain.ids import ConversationId, DocumentId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.engine.large_values import MOST_FILE_BYTES
+from threadkeep.exports.records import payload_name
 from threadkeep.exports.writing import LINES
 from threadkeep.imports.files import MOST_PAYLOAD_BYTES
 from threadkeep.imports.reading import reading
 from threadkeep.jobs.documents import READ_JOB
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.imports.records import payload_name
 from threadkeep.settings import Settings
 
 CARLA = UserId("carla")

@@ -18,12 +18,12 @@ from threadkeep.jobs.documents import EMBED_JOB, read_job
 from threadkeep.jobs.queue import FollowUp, Jobs, RetryLater
 from threadkeep.loops import Loops
 from threadkeep.ports.embedder import EmbedderError
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.settings import Settings
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import until
 
 

@@ -17,9 +17,8 @@ from threadkeep.jobs import queue as jobs_module
 from threadkeep.jobs.queue import Handler, Jobs, RetryLater, pause_ms
 from threadkeep.jobs.titles import TITLE_JOB
 from threadkeep.loops import Loops
-from threadkeep.ports.jobs import Job
 from threadkeep.storage.database.connector import Database, Statement
-from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.jobs import Job, SqlJobs
 from threadkeep.testing.waiting import PATIENCE_S, until
 
 COUNT = Statement("SELECT COUNT(*) FROM tk_jobs")

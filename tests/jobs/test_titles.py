@@ -17,9 +17,9 @@ from threadkeep.jobs.titles import Titles, title_job
 from threadkeep.loops import Loops
 from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.storage.store import Store
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
     Failed,
+    LogChunk,
     Retrieval,
     RetrievalHit,
     Text,
@@ -30,7 +31,6 @@ from threadkeep.log.format import (
     put_back,
     references_in,
 )
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Position
 from threadkeep.protocols.threadkeep.encode import EVENTS, frames_of_chunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event

@@ -15,6 +15,7 @@ from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     EventBody,
     IterationStart,
+    LogChunk,
     Text,
     Thought,
     ToolCalled,
@@ -23,17 +24,16 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import Lease, LogChunk
-from threadkeep.ports.turns import NewTurn
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Lease, NewTurn
 
 LEASE = Lease("a-node", 1, 10**9)
 

@@ -10,9 +10,9 @@ from tests.mcp.running import Limits, Pooled, chaos, is_alive, pooled
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.mcp import ServerScope
 from threadkeep.mcp.personal import FOLDER, PersonalServers, _remove, prepare  # pyright: ignore[reportPrivateUsage]
-from threadkeep.ports.store import Store
 from threadkeep.storage import users
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.store import Store
 
 SERVER = chaos(scope=ServerScope.USER)
 

@@ -184,3 +184,75 @@ def model_calls(draw: st.DrawFn) -> list[TurnEvent]:
 
 
 replies = model_calls()
+
+
+# Turns as they happen
+
+said = st.sampled_from(["Numbers", " first.", "\n", " ", "", "合同", "👋", "[DONE]", "As [1] says."])
+found = st.builds(
+    RetrievalHit, st.sampled_from(["a.pdf", "memory"]), said, st.just(0.5), st.none() | st.just("k1")
+)
+searches = st.builds(Retrieval, st.just("law"), st.lists(found, min_size=1, max_size=2).map(tuple))
+spoken: st.SearchStrategy[list[EventBody]] = st.lists(
+    st.builds(Text, said) | st.builds(Thought, said) | st.just(Notice("X", "away")) | searches, max_size=5
+)
+LOST: tuple[list[EventBody], ...] = (
+    [],
+    [UsageReported(1, 1)],
+    [TurnResumed(2)],
+    [TurnResumed(2), UsageReported(1, 1)],
+)
+"""What precedes a model call's restart: its connection has broken, or its node."""
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> list[TurnEvent]:
+    """Turns with repeated model calls, tools of ours and of the client that may ask, and steering."""
+    bodies: list[EventBody] = [TurnStart("c1", "m1", "m2", "scripted"), *draw(st.lists(searches, max_size=1))]
+    for iteration in range(1, draw(st.integers(1, 3)) + 1):
+        bodies.append(IterationStart(iteration))
+        for lost in draw(st.lists(st.sampled_from(LOST), max_size=2)):
+            bodies += [*draw(spoken), *lost, IterationRestart(iteration)]
+        bodies += [*draw(spoken), UsageReported(3, 2, model=draw(st.sampled_from([None, "other"])))]
+        calls = [
+            ToolCalled(f"{iteration}.{at}", "search", server, {"n": at}, model_name="search", asks=asks)
+            for at, (server, asks) in enumerate(
+                draw(st.lists(st.tuples(st.sampled_from(["docs", "client", ""]), st.booleans()), max_size=3))
+            )
+        ]
+        bodies += [*calls, *draw(_interleaved([draw(_executed(call)) for call in calls]))]
+        bodies += draw(st.lists(st.builds(UserMessage, st.just(f"s{iteration}"), said), max_size=1))
+    bodies += [IterationStart(9), Text("The end."), UsageReported(3, 2)]
+    return turn(*bodies, draw(st.sampled_from([COMPLETED, CANCELLED, TIMED_OUT])))
+
+
+@st.composite
+def _executed(draw: st.DrawFn, call: ToolCalled) -> list[EventBody]:
+    """A call from its request, if it asks, to its result."""
+    id_, steps = call.tool_call_id, list[EventBody]()
+    action = draw(st.sampled_from([ApprovalAction.ALLOW, ApprovalAction.EDIT, ApprovalAction.DENY]))
+    is_allowed = not call.asks or action is not ApprovalAction.DENY
+    if call.asks:
+        edited = {"n": 9} if action is ApprovalAction.EDIT else None
+        steps += _asked(id_, ApprovalKind.TOOL, ApprovalResponse(f"{id_}-tool", action, arguments=edited))
+    if is_allowed and call.server == "client":
+        answer = ApprovalResponse(f"{id_}-client_tool", ApprovalAction.RESULT, content="here")
+        steps += _asked(id_, ApprovalKind.CLIENT_TOOL, answer)
+    elif is_allowed and draw(st.booleans()):
+        kind = draw(st.sampled_from([ApprovalKind.QUESTION, ApprovalKind.ELICITATION]))
+        steps += _asked(id_, kind, ApprovalResponse(f"{id_}-{kind}", ApprovalAction.ANSWER, content="this"))
+    steps += draw(st.lists(st.just(ToolProgress(id_, 0.5)) | searches | st.just(TurnResumed(3)), max_size=2))
+    if is_allowed and draw(st.booleans()):
+        return [*steps, ToolResultStored(id_, call.tool_name, "ok", draw(said))]
+    return [*steps, ToolResultStored(id_, call.tool_name, "error" if is_allowed else "denied", error="No.")]
+
+
+def _asked(call_id: str, kind: ApprovalKind, answer: ApprovalResponse) -> list[EventBody]:
+    return [ApprovalRequest(answer.request_id, kind, "May I?", AT, call_id), answer]
+
+
+@st.composite
+def _interleaved(draw: st.DrawFn, sequences: list[list[EventBody]]) -> list[EventBody]:
+    order = draw(st.permutations([at for at, it in enumerate(sequences) for _ in it]))
+    following = [iter(it) for it in sequences]
+    return [next(following[at]) for at in order]

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from tests.protocols.recorded import CONTEXT, RECORDED, UNSHOWN, patient, told, turns
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Position
 from threadkeep.protocols.dialects import DIALECTS, DialectName
 

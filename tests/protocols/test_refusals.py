@@ -81,7 +81,8 @@ async def refusing(
             path = f"/api/conversations/{conversation}"
             asked = {"agent": (await talk.client.get(path)).json()["agentId"]}
         if why == "draining":
-            monkeypatch.setattr("threadkeep.runtime.node.Node.is_draining", property(lambda _: True))
+            draining = property(lambda _: True)
+            monkeypatch.setattr("threadkeep.runtime.runner.Runner.is_draining", draining, raising=False)
         yield talk, asked
         monkeypatch.undo()
 

@@ -9,10 +9,10 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.jobs.documents import DocumentJobs
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.retriever import VectorIndex
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.vector_index import PgVector
+from threadkeep.storage.store import Store
 
 DIMENSIONS = 32
 
@@ -42,7 +42,7 @@ class DrawnEmbedder:
 
 
 def document_jobs_with(
-    embedder: Embedder, store: Store, folder: Path, vector_index: VectorIndex | None = None
+    embedder: Embedder, store: Store, folder: Path, vector_index: PgVector | None = None
 ) -> DocumentJobs:
     """Has this embedder read what is kept in a store and a folder."""
     files = FolderDocumentFiles(Workspaces(folder))

@@ -16,11 +16,10 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.search.terms import terms
 from threadkeep.storage.documents import chunk_index
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 
 AGENT = AgentId("00000000-0000-7000-8000-000000000001")
 DOCUMENT = DocumentId("00000000-0000-7000-8000-000000000002")

@@ -6,9 +6,9 @@ import pytest
 
 from tests.runtime.nodes import Nodes
 from threadkeep.log import writer as log_writer
-from threadkeep.ports.store import Store
 from threadkeep.runtime import heartbeat, leases, mirrors
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
 
 
 @pytest.fixture

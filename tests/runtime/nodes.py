@@ -21,14 +21,14 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import Lease, NewTurn
 
 DEAD = Lease("a-dead-node", 1, 0)
 
@@ -56,7 +56,7 @@ class Nodes:
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
-        node.resume_with(GivesUp(unknown))
+        node.runner.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node
 
@@ -71,10 +71,11 @@ class GivesUp:
         """Whether the node has a model."""
         return model not in self._unknown
 
-    async def steps(
-        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
-    ) -> AsyncGenerator[TurnStep]:
-        """The end."""
+    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+        """The end, and nothing after it."""
+        return TurnCourse(lambda held, control: self._steps(held, entries), _no_next_turn)
+
+    async def _steps(self, held: HeldTurn, entries: Sequence[LogEntry]) -> AsyncGenerator[TurnStep]:
         folding = Folding()
         for entry in entries:
             if isinstance(entry, TurnEvent):
@@ -86,12 +87,10 @@ class GivesUp:
         for event in last:
             yield event
 
-    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
-        """Nothing."""
-        return _no_next_turn
 
-
-async def _no_next_turn(previous: Turn, conversation: Conversation, message: QueuedMessage) -> PreparedTurn:
+async def _no_next_turn(
+    previous: Turn, conversation: Conversation, message: QueuedMessage
+) -> tuple[NewTurn, TurnCourse]:
     raise AgentNotFound
 
 

@@ -13,12 +13,11 @@ from threadkeep.domain.events import Text
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import TurnLogStore
 from threadkeep.runtime import followers
 from threadkeep.runtime.followers import ABSENT_S, BEGUN_S, RESUMED_S, SURE_S, Followers
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing.waiting import until
 
@@ -128,7 +127,7 @@ class Room:
     def __post_init__(self) -> None:
         self.log = SimpleNamespace(note_followed=self._note, unfollowed=self._unfollowed)
         turns = SimpleNamespace(all=lambda: self.running, stop=self._stop)
-        self.followers = Followers(cast("TurnLogStore", self.log), cast("NodeTurns", turns), lambda: self.now)
+        self.followers = Followers(cast("SqlTurnLog", self.log), cast("NodeTurns", turns), lambda: self.now)
 
     async def run(self, store: Store, *, is_resumed: bool = False) -> Turn:
         turn = (await make_begun(store, STOPS)).turn

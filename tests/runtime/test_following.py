@@ -29,10 +29,10 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.log import live
-from threadkeep.ports.store import Store
 from threadkeep.runtime import runner
 from threadkeep.runtime.following import ALL_SEEN
 from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.testing.waiting import until

@@ -25,8 +25,8 @@ from threadkeep.domain.events import (
     ToolResultStored,
 )
 from threadkeep.domain.message import MessageStatus
-from threadkeep.ports.store import Store
 from threadkeep.storage.database.connector import Database, Statement
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import until
 
 LEASE = Statement("SELECT lease_until FROM tk_turns WHERE id = :id")

@@ -16,12 +16,12 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.steering import Steering, nobody_steers
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn, QueueChange
 from threadkeep.testing import until
 
 
@@ -38,7 +38,7 @@ class NextTurns:
 
     async def prepare_next(
         self, previous: Turn, conversation: Conversation, message: QueuedMessage
-    ) -> PreparedTurn:
+    ) -> tuple[NewTurn, TurnCourse]:
         if self.refuses:
             raise AgentNotFound
         begun = conversation.begin_turn(message.content, NOW, message_id=message.id)
@@ -49,7 +49,7 @@ class NextTurns:
             self.meanwhile = None
             await meanwhile()
         new = NewTurn(begun, queue=QueueChange(message))
-        return PreparedTurn(new, script.steps, self.prepare_next, give_back=self.give_back)
+        return new, TurnCourse(script.steps, self.prepare_next, give_back=self.give_back)
 
     async def give_back(self) -> None:
         self.given_back += 1
@@ -68,7 +68,7 @@ class Steered(Script):
 async def run(node: Node, store: Store, next_turns: NextTurns) -> tuple[BegunTurn, Script]:
     begun = await make_begun(store)
     script = Script(begun)
-    await node.begin(PreparedTurn(NewTurn(begun), script.steps, next_turns.prepare_next))
+    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps, next_turns.prepare_next))
     return begun, script
 
 
@@ -184,7 +184,7 @@ async def test_steering_message_is_taken_in_once_after_what_was_said(
 ):
     begun = await make_begun(store)
     script, plan = Steered(begun), [fault]
-    await (node := nodes.start()).begin(PreparedTurn(NewTurn(begun), script.steps))
+    await (node := nodes.start()).runner.begin(NewTurn(begun), TurnCourse(script.steps))
     take_in = type(store.queue).take_in
 
     async def broken(*args: object) -> object:

@@ -39,14 +39,14 @@ from threadkeep.engine.loop import TurnStep
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_chunk
 from threadkeep.ports.bus import Signal
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease
-from threadkeep.ports.turns import NewTurn, WaitingEnd
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import Lease, NewTurn, WaitingEnd
 from threadkeep.testing.waiting import until
 
 
@@ -169,12 +169,12 @@ async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store:
             yield step
         await tidied.wait()
 
-    await node.begin(PreparedTurn(NewTurn(begun), steps))
+    await node.runner.begin(NewTurn(begun), TurnCourse(steps))
     await until_shown(node, begun.turn, 1)
-    assert (node.running_count, node.running_of(ALICE)) == (1, 1)
+    assert (node.running_count, node.runner.count_of(ALICE)) == (1, 1)
     script.say(Text("x"), script.done())
     await follow(node, begun.turn)
-    assert (node.running_count, node.running_of(ALICE)) == (0, 0)
+    assert (node.running_count, node.runner.count_of(ALICE)) == (0, 0)
     tidied.set()
 
 
@@ -260,12 +260,12 @@ async def test_turn_is_begun_though_its_request_is_cancelled_meanwhile(nodes: No
     begun = await make_begun(store)
     script = Script(begun)
     script.say(Text("x"), script.done())
-    asking = asyncio.create_task(node.begin(PreparedTurn(NewTurn(begun), script.steps)))
+    asking = asyncio.create_task(node.runner.begin(NewTurn(begun), TurnCourse(script.steps)))
     await fault.reached.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert node.running_of(ALICE) == 1
+    assert node.runner.count_of(ALICE) == 1
     fault.gate.set()
     await until(lambda: script.closed)
     assert (await reply_of(store, begun)).status is MessageStatus.COMPLETED
@@ -286,7 +286,7 @@ async def test_turn_whose_beginning_is_not_stored_is_not_run(nodes: Nodes, store
     node = nodes.start(beginning=fault)
     with pytest.raises(StorageUnavailable):
         await run(node, store)
-    assert (node.running_count, node.running_of(ALICE)) == (0, 0)
+    assert (node.running_count, node.runner.count_of(ALICE)) == (0, 0)
 
 
 @pytest.mark.parametrize("end", ["drain", "close"])
@@ -307,11 +307,11 @@ async def test_turn_counts_and_is_waited_for_between_its_stored_start_and_its_ru
     begun = waiting_end.ended.conversation.begin_turn("And?", NOW, model="scripted")
     script = Script(begun)
     new = NewTurn(begun, waiting_end=waiting_end)
-    beginning = asyncio.create_task(node.begin(PreparedTurn(new, script.steps)))
+    beginning = asyncio.create_task(node.runner.begin(new, TurnCourse(script.steps)))
     await announced.wait()
-    assert node.running_of(ALICE) == 1
+    assert node.runner.count_of(ALICE) == 1
     ending = asyncio.create_task(node.drain(0) if end == "drain" else node.close())
-    await until(lambda: node.is_draining)
+    await until(lambda: node.runner.is_draining)
     assert not ending.done()
     gate.set()
     await beginning
@@ -329,7 +329,7 @@ async def test_turn_that_begins_while_its_node_ends_is_handed_off_too(nodes: Nod
     beginning = asyncio.create_task(run(node, store))
     await fault.reached.wait()
     ending = asyncio.create_task(node.drain(0) if end == "drain" else node.close())
-    await until(lambda: node.is_draining)
+    await until(lambda: node.runner.is_draining)
     fault.gate.set()
     begun, _ = await beginning
     await ending

@@ -14,6 +14,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
 from tests.making import ALICE, NOW, keep_agent, spending_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import BudgetExceeded
+from threadkeep.domain.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import Budget, Price, Purpose
@@ -31,9 +32,9 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.ledger import BudgetState, LedgerStore, Reservation, UsageFilter, UsageSum
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
+from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import until
 
 CENT = Price(input=0, output=10**10)
@@ -209,7 +210,7 @@ async def test_a_call_that_is_cancelled_while_it_reserves_gives_back_what_it_too
     gateway, slow = PricedGateway(SAID), SlowLedger(store)
     models = InMemoryModels(gateway)
     spending = Spending(
-        cast("LedgerStore", slow), store.keys, models, Clock(), UTC, currency="USD", user_month="20"
+        cast("SqlLedger", slow), store.keys, models, Clock(), UTC, currency="USD", user_month="20"
     )
     calling = asyncio.create_task(call(spending, gateway, agent))
     await slow.has_reserved.wait()

@@ -7,28 +7,26 @@ from dataclasses import replace
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opening_of
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
-from threadkeep.domain.events import Done, EventBody, Failed, TurnEvent
+from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, NextTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn
+from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
-from threadkeep.storage.turn_log import SqlTurnLog
-from threadkeep.storage.turns import SqlTurns
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
+from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, SqlTurns
 
 AWAY = StorageUnavailable("The database is away.")
 
@@ -113,7 +111,7 @@ class FaultyTurns(SqlTurns):
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: NextTurn | None = None,
+        next_turn: OpenedTurn | None = None,
     ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
@@ -206,7 +204,7 @@ async def run(node: Node, store: Store, begun_with: BegunWith | None = None) -> 
     """A scripted turn that runs on a node."""
     begun = await make_begun(store, begun_with)
     script = Script(begun)
-    await node.begin(PreparedTurn(NewTurn(begun), script.steps))
+    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps))
     return begun, script
 
 

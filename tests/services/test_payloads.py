@@ -11,9 +11,10 @@ from tests.wire.test_messages import CALL, message
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import TextPart, ToolCallPart
-from threadkeep.ports.payloads import Lost, PayloadStore
+from threadkeep.domain.payload import Lost
 from threadkeep.services import payloads as services
 from threadkeep.services.payloads import fitting, shown_messages
+from threadkeep.storage.payloads.database import SqlPayloads
 from threadkeep.wire.messages import message_view
 
 
@@ -45,7 +46,7 @@ async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
         TextPart(text="So.", iteration=2),
     )
     store = Payloads({"p1": b'{"rows": [1]}', "p3": b'{"q": "x"}'})
-    (whole,) = await shown_messages(cast("PayloadStore", store), [message(*parts)])
+    (whole,) = await shown_messages(cast("SqlPayloads", store), [message(*parts)])
     seen = msgspec.json.decode(msgspec.json.encode(message_view(whole)))
     lost = {"unavailable": True, "reason": "The file is gone."}
     for shown in (*seen["parts"][:2], *seen["toolCalls"]):
@@ -56,7 +57,7 @@ async def test_no_reference_reaches_a_client_and_what_is_lost_says_so():
 async def test_plain_messages_ask_for_nothing():
     store = Payloads({})
     plain = [message(TextPart(text="So."))] * 3
-    assert await shown_messages(cast("PayloadStore", store), plain) is plain
+    assert await shown_messages(cast("SqlPayloads", store), plain) is plain
     assert store.asked == 0
 
 
@@ -69,6 +70,6 @@ async def test_page_has_the_first_messages_whose_values_fit_and_at_least_one(mon
         said = TextPart(text="So.", iteration=1)
         return [message(ToolCallPart(call=call, iteration=1), said) for call in calls]
 
-    store = cast("PayloadStore", Payloads({ref: b"0" * size for ref, size in sizes.items()}))
+    store = cast("SqlPayloads", Payloads({ref: b"0" * size for ref, size in sizes.items()}))
     for refs, count in (("p1 p2", 2), ("p1 p2 p3", 2), ("p3 p4 p1", 1), ("p4 p1", 1), ("p4", 1)):
         assert len(await fitting(store, page(*refs.split()))) == count

@@ -11,11 +11,11 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.workspace import PromptComponent, Workspaces
 from threadkeep.mcp.catalog import Catalog
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 LONG_AGO = (0, 0)
 

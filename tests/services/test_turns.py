@@ -18,7 +18,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.parts import FilePart
-from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
@@ -35,8 +35,6 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
-from threadkeep.ports.messages import ToolCallFilter
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Progress, Returned, ReturnedFile
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
@@ -58,6 +56,7 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 USER = User(ALICE)
 CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
@@ -104,7 +103,7 @@ class Talking:
             _no_image,
             spending := spending_of(self.store, models),
         )
-        starts = TurnStarts(self.store, self.node, model_replies, NO_LIMITS, system_clock, spending)
+        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS, system_clock, spending)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

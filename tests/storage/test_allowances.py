@@ -14,10 +14,9 @@ from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId, new_uuid
 from threadkeep.domain.message import MessageStatus
 from threadkeep.ports.allowances import ReplyPlace
-from threadkeep.ports.store import Store
 from threadkeep.storage.allowances import TAKEN_LATELY_MS, SqlAllowances
 from threadkeep.storage.database.connector import Database, Statement
-from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.store import Store, open_database, store_on
 
 PASS_TIME = Statement("UPDATE tk_allowances SET paced_to = paced_to - :us")
 TAKEN_LONG_AGO = Statement("UPDATE tk_allowances SET beginning = :beginning")

@@ -31,9 +31,6 @@ from threadkeep.bootstrap import adapters
 from threadkeep.bootstrap import jobs as bootstrap_jobs
 from threadkeep.domain.ids import new_uuid
 from threadkeep.jobs.hourly import HourlyJob
-from threadkeep.ports.jobs import Job
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LEASE_MS
 from threadkeep.storage import (
     approvals,
     conversations,
@@ -44,7 +41,9 @@ from threadkeep.storage import (
 )
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.documents import chunk_index
-from threadkeep.storage.jobs import SqlJobs
+from threadkeep.storage.jobs import Job, SqlJobs
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import LEASE_MS
 
 T = TypeVar("T")
 

@@ -27,23 +27,20 @@ from tests.making import (
     make_receipt,
 )
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus, WholeConversation
 from threadkeep.domain.errors import StorageConflict, StorageUnavailable
 from threadkeep.domain.ids import ConversationId, new_uuid
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.imports.records import WholeConversation
-from threadkeep.ports.imports.whole_conversations import WritingStopped
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.storage import purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
 from threadkeep.storage.imports import writing
-from threadkeep.storage.store import store_on, store_reading
+from threadkeep.storage.imports.writing import WritingStopped
+from threadkeep.storage.store import Store, store_on, store_reading
 
 T = TypeVar("T")
 

@@ -16,10 +16,10 @@ from psycopg import sql
 from tests.conftest import TEMPLATE
 from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
-from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow, ToolCallFilter
+from threadkeep.domain.message import MessageWindow
+from threadkeep.domain.tool_call import ToolCallFilter
 from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from tests.making import NOW, keep_agent, keep_begun, keep_conversation, make_receipt
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database, Plan, Rows
+from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.making import ALICE, NOW, keep_agent
-from threadkeep.domain.agent import Agent, AgentSettings
+from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry
 from threadkeep.domain.data_folder import SECRET_KEY
 from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, SettingsError, StorageRefused
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.mcp import RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import store_on

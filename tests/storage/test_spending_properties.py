@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from tests.making import NOW
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.ledger import BudgetState, Charge, Reservation
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
-from threadkeep.ports.ledger import BudgetState, Charge, Reservation
-from threadkeep.ports.store import Store
-from threadkeep.storage.store import open_store
+from threadkeep.storage.store import Store, open_store
 
 DAYS = ("2026-10-31", "2026-11-01", "2026-11-02")
 LIMITS = (

@@ -16,8 +16,8 @@ from tests.postgres import Postgres
 from tests.storage.released import RELEASED, copy_to_postgres, restore_release
 from tests.talking import JSON, Talk, talking
 from threadkeep.bootstrap import adapters
+from threadkeep.domain.ledger import UsageFilter
 from threadkeep.http.api import approvals as approvals_module
-from threadkeep.ports.ledger import UsageFilter
 from threadkeep.testing import Say, ScriptedModel, ToolServer, scripted_settings
 
 KEPT = ("id", "seq", "role", "status", "content", "parentId")

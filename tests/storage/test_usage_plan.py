@@ -20,7 +20,7 @@ from tests.storage.test_query_plans import (
     postgres_plan,
     sqlite_plan,
 )
-from threadkeep.ports.ledger import UsageFilter
+from threadkeep.domain.ledger import UsageFilter
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Query
 from threadkeep.storage.secrets import SecretBox

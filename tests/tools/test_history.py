@@ -12,8 +12,8 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Returned
+from threadkeep.storage.store import Store
 from threadkeep.tools.history import HistoryServer
 
 TALK = [

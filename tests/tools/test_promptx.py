@@ -15,9 +15,9 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Returned
 from threadkeep.search import terms as tokens
+from threadkeep.storage.store import Store
 from threadkeep.tools.promptx import MOST_RECALLED, TOOLS, PromptXServer
 from threadkeep.tools.roles import WorkspaceRoles, read_role
 

@@ -13,8 +13,8 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.domain.user import User
 from threadkeep.log.replies import written_so_far
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Returned
+from threadkeep.storage.store import Store
 from threadkeep.tools.results import MOST_CHARACTERS, MOST_MATCHES, RECALL_RESULT, ResultsServer
 
 

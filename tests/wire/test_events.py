@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from threadkeep.domain.events import EventBody
-from threadkeep.ports.turn_log import LOG_VERSION
+from threadkeep.storage.turns import LOG_VERSION
 
 ROOT = Path(__file__).parents[2]
 TYPES = {event.type for event in get_args(EventBody)}

@@ -18,15 +18,12 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.jobs import JobStore
-from threadkeep.ports.retriever import VectorIndex
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
-from threadkeep.storage.documents.vector_index import vector_index_on
+from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
 from threadkeep.storage.jobs import SqlJobs
-from threadkeep.storage.store import store_on
+from threadkeep.storage.store import Store, store_on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +31,13 @@ class Adapters:
     """The open adapters that the services use."""
 
     store: Store
-    jobs: JobStore
+    jobs: SqlJobs
     allowances: Allowances
     spending: Spending
     bus: Bus
     models: GatewayRegistry
     embedder: Embedder | None
-    vector_index: VectorIndex | None
+    vector_index: PgVector | None
     pool: Pool
     clock: Clock
     metrics: Metrics

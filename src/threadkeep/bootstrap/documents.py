@@ -8,12 +8,12 @@ from threadkeep.files.image_preparer import ProcessImagePreparer
 from threadkeep.files.pdf_inspector import ProcessPdfInspector
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.store import Store
 from threadkeep.retrieval.embed import EndpointEmbedder, bundled_embedder
 from threadkeep.retrieval.extractor import ProcessExtractor
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.files import Files
 from threadkeep.settings import Settings
+from threadkeep.storage.store import Store
 
 
 def build_embedder(settings: Settings) -> Embedder | None:

@@ -5,12 +5,12 @@ from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.models import Models
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.settings import Settings
 from threadkeep.storage.allowances import SqlAllowances
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.store import Store
 
 
 def build_caps(settings: Settings) -> OperatorCaps:

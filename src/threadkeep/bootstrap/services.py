@@ -16,7 +16,6 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.money import Purpose
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
@@ -28,7 +27,6 @@ from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
-from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
@@ -152,7 +150,7 @@ class _Parts:
     background: Background
     node: Node
     prompts: Prompts
-    prompt_files: PromptFiles
+    prompt_files: FolderPromptFiles
     retriever: Retriever
     passages: Passages
     tools: AgentTools
@@ -188,7 +186,7 @@ def _build_parts(
         passages=Passages(retriever),
         tools=build_tools(settings, adapters, catalog, roles, retriever, node),
         files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
-        places=ReplyPlaces(adapters.allowances, node.running_of, adapters.loops),
+        places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
         schemas=SchemaChecker(),
     )
@@ -210,9 +208,11 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.files.keep_returned,
         adapters.spending,
     )
-    starts = TurnStarts(store, node, replies, adapters.allowances, adapters.clock, adapters.spending, caps)
+    starts = TurnStarts(
+        store, node.runner, replies, adapters.allowances, adapters.clock, adapters.spending, caps
+    )
     within_hours = settings.resume_within_hours
-    node.resume_with(
+    node.runner.resume_with(
         ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
     )
     await node.recover_abandoned()
@@ -276,7 +276,7 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
-        reruns=_build_reruns(adapters, parts),
+        reruns=Reruns(store, parts.choice, parts.places, adapters.spending, clock, caps),
         completions=_build_completions(adapters, parts, talks.client_tools),
         history=history,
         compactions=background.compactions,
@@ -313,23 +313,10 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
     )
 
 
-def _build_reruns(adapters: Adapters, parts: _Parts) -> Reruns:
-    spending = adapters.spending
-    return Reruns(
-        adapters.store,
-        parts.choice,
-        parts.places,
-        adapters.clock,
-        parts.caps,
-        meter=lambda model, agent, user: spending.metered(model, agent, user, Purpose.RERUN),
-        price=spending.priced,
-    )
-
-
 def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTools) -> Completions:
     return Completions(
         adapters.store,
-        parts.node,
+        parts.node.runner,
         parts.choice,
         parts.prompts,
         parts.passages,

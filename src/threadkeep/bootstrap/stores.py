@@ -7,17 +7,15 @@ from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.storage import build_secret_box, open_migrated
 from threadkeep.clock import system_clock
-from threadkeep.ports.jobs import JobStore
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.settings import Settings
 from threadkeep.storage.jobs import SqlJobs
-from threadkeep.storage.store import open_snapshot, store_on, store_reading
+from threadkeep.storage.store import Store, open_snapshot, store_on, store_reading
 
 
 @asynccontextmanager
-async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[JobStore, Store]]:
+async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[SqlJobs, Store]]:
     """The store alone, for commands that write; refuses a data folder that a server uses."""
     database = await open_migrated(settings)
     try:

@@ -17,6 +17,7 @@ from threadkeep.domain.ids import MessageId, PayloadId
 from threadkeep.domain.image import image_bytes, image_tokens
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.text import one_line
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL
 from threadkeep.ports.gateway import (
@@ -30,7 +31,6 @@ from threadkeep.ports.gateway import (
     TakenFiles,
     TextBlock,
 )
-from threadkeep.ports.payloads import Lost
 
 RECALL_FILE = "recall_file"
 

@@ -37,6 +37,7 @@ from threadkeep.domain.parts import (
     ToolCallPart,
     UserTextPart,
 )
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, one_line
 from threadkeep.domain.times import time_in
@@ -48,7 +49,6 @@ from threadkeep.ports.gateway import (
     ToolResultBlock,
     ToolUseBlock,
 )
-from threadkeep.ports.payloads import Lost
 
 # Naming an enumeration's member is slow, and a long history has many calls.
 _WHOLE, _OK, _RUNNING = Form.WHOLE, ToolCallStatus.OK, ToolCallStatus.RUNNING

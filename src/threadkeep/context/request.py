@@ -33,13 +33,12 @@ from threadkeep.domain.parts import (
     ThoughtPart,
     ToolCallPart,
 )
-from threadkeep.domain.payload import text_hash
+from threadkeep.domain.payload import Lost, text_hash
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.gateway import TAKES_NO_FILES, ModelMessage, ModelRequest, TakenFiles, ToolSpec
-from threadkeep.ports.payloads import Lost
 
 TOKENS_KEPT_FOR_THE_REPLY = 1024
 SHARE_FOR_RESULTS = 4

@@ -276,3 +276,15 @@ class AgentDraft:
     model: str | None = None
     visibility: Visibility = Visibility.PRIVATE
     settings: AgentSettings = field(default_factory=AgentSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """Who changed which agent."""
+
+    id: str
+    at: int
+    actor_id: UserId
+    action: str
+    agent_id: AgentId | None
+    details: Mapping[str, object]

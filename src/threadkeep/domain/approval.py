@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.ids import AgentId, ConversationId, TurnId
 
 
 class ApprovalKind(Choice):
@@ -65,3 +66,42 @@ class CallApproval:
     message: str
     expires_at: int
     decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A turn's request to its user, and the decision once there is one."""
+
+    request_id: str
+    turn_id: TurnId
+    conversation_id: ConversationId
+    kind: ApprovalKind
+    message: str
+    created_at: int
+    expires_at: int
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    server: str | None = None
+    arguments: Mapping[str, Any] | None = None
+    schema: Mapping[str, Any] | None = None
+    url: str | None = None
+    decision: Decision | None = None
+    tool_definition: str | None = None
+    """The digest of the tool that permission for the conversation would cover."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenApproval(Approval):
+    """A request that waits for a decision, and what its user knows the conversation by."""
+
+    agent_id: AgentId
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTool:
+    """A tool whose every call a user has allowed in a conversation, and when."""
+
+    server: str
+    name: str
+    at: int

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 
 from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.errors import Conflict, IllegalTransition, PathChanged, TurnInProgress
+from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, KeyId, MessageId, TurnId, UserId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, FilePart, NoticePart, Parts, text_parts
+from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
-from threadkeep.domain.turn import ENDS, BegunWith, Turn, TurnStatus
+from threadkeep.domain.turn import ENDS, BegunWith, KeptTurn, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
 NOT_OURS = "ADDED_BY_CLIENT"
@@ -375,3 +378,26 @@ class Conversation:
 def new_session_id() -> Secret:
     """256 random bits: its holder may follow the conversation's events, and do nothing else."""
     return Secret(secrets.token_urlsafe(32))
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationFilter:
+    """A filter for a user's conversations."""
+
+    agent_id: AgentId | None = None
+    status: ListedStatus | None = None
+    pinned: bool | None = None
+    agents: frozenset[AgentId] | None = None
+    """Only those with one of these agents."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeConversation:
+    """A conversation with everything that belongs to it; messages in order, including overwritten ones."""
+
+    conversation: Conversation
+    turns: Sequence[KeptTurn]
+    messages: Sequence[Message]
+    compactions: Sequence[Compaction] = ()
+    payloads: Sequence[Payload] = ()
+    feedback: Sequence[Feedback] = ()

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
-from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.ids import PayloadId, TurnId
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Cost
 from threadkeep.domain.retrieval import RetrievalHit
@@ -292,3 +293,23 @@ class TurnEvent:
     def is_terminal(self) -> bool:
         """Whether this is the turn's last event."""
         return isinstance(self.body, Done | Failed)
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A run of consecutive events of one turn, as the log writes them (`log/format.py`).
+
+    One without events has journal entries, which belong to the events before them.
+    """
+
+    turn_id: TurnId
+    first_seq: int
+    last_seq: int
+    events: str
+    charges: tuple[Charge, ...] = ()
+    """What its usage events add to the ledger when it is stored; none once it is read back."""
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it has more than journal entries."""
+        return self.last_seq >= self.first_seq

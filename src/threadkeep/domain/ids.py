@@ -5,6 +5,7 @@ import os
 import re
 import threading
 import time
+from dataclasses import dataclass
 from typing import NewType
 
 UserId = NewType("UserId", str)
@@ -66,3 +67,16 @@ def _uuid(milliseconds: int, random: int) -> str:
 def is_uuid(value: str) -> bool:
     """Whether a text has the form of an id."""
     return _UUID.fullmatch(value) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's key for a request, and the request's hash, to recognize a retry."""
+
+    name: str
+    request_hash: str
+
+    @staticmethod
+    def of(name: str | None, request: str) -> "IdempotencyKey | None":
+        """The key that a client gave, if any, with the hash of what it asked for."""
+        return IdempotencyKey(name, hashlib.sha256(request.encode()).hexdigest()) if name else None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.ids import MemoryId
+from threadkeep.domain.ids import AgentId, MemoryId
 from threadkeep.domain.text import check_line, check_storable, is_blank
 
 MOST_CHARACTERS = 4_000
@@ -29,3 +29,11 @@ class Memory:
             raise InvalidRequest(f"You can send at most {MOST_TAGS} `tags`.", param="tags")
         for tag in self.tags:
             check_line(tag, "tags", most=100)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMemory:
+    """A memory, and the agent that has it."""
+
+    agent_id: AgentId
+    memory: Memory

@@ -1,6 +1,6 @@
 """A message: one entry of a conversation, and its state machine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.briefing import BriefingCard
@@ -11,7 +11,7 @@ from threadkeep.domain.errors import (
     MessageContentRequired,
     MessageTooLong,
 )
-from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId
 from threadkeep.domain.money import Cost, add_costs
 from threadkeep.domain.parts import (
     FilePart,
@@ -259,3 +259,35 @@ def check_user_content(content: str, *, most: int, has_files: bool = False, para
             details={"most": most, "length": len(content)},
         )
     return check_storable(content, param)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidHit:
+    """A message that was found, or a conversation by its title (without a message).
+
+    `snippet` is text as a reader sees it, not Markdown; `highlights` are the positions of the words in it:
+    begin and end of each.
+    """
+
+    entry_id: int
+    conversation_id: ConversationId
+    agent_id: AgentId
+    title: str | None
+    message_id: MessageId | None
+    seq: int | None
+    role: MessageRole | None
+    snippet: str
+    highlights: Sequence[tuple[int, int]]
+    created_at: int
+    on_path: bool = True
+    """Whether it is on the conversation's active path."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWindow:
+    """A range of a conversation's messages; the bounds are exclusive."""
+
+    after_seq: int = 0
+    before_seq: int | None = None
+    newest_first: bool = False
+    with_overwritten: bool = False

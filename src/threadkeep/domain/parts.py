@@ -172,7 +172,7 @@ class ThoughtStep:
 class TextJoin:
     """Joins the texts of a reply, with a blank line where a tool call or another model call separates them.
 
-    Append-only streams use it too, so what they show equals the final message.
+    Append-only streams separate texts alike, so what they show equals the final message.
     """
 
     def __init__(self) -> None:
@@ -189,40 +189,6 @@ class TextJoin:
         self._is_broken = False
         self._has_text = self._has_text or not is_blank(text)
         return separator + text
-
-
-class SaidText:
-    """The text of a reply as its message will have it, from its pieces as they arrive."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._join = TextJoin()
-        self._begun_at = 0
-
-    @property
-    def text(self) -> str:
-        """The text so far."""
-        return "".join(self._pieces)
-
-    def add(self, text: str) -> None:
-        """A piece of the reply."""
-        self._pieces.append(self._join.add(text))
-
-    def interrupt(self) -> None:
-        """A tool call or another model call separates the next text from the previous one."""
-        self._join.interrupt()
-
-    def begin_iteration(self) -> None:
-        """Another model call begins."""
-        self.interrupt()
-        self._begun_at = len(self._pieces)
-
-    def restart(self) -> None:
-        """The model call is repeated: its text so far no longer counts."""
-        del self._pieces[self._begun_at :]
-        self._join = TextJoin()
-        self._join.add(self.text)
-        self._join.interrupt()
 
 
 def text_parts(text: str) -> Parts:

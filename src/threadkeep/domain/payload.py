@@ -50,3 +50,10 @@ def content_hash(content: bytes) -> str:
 def text_hash(text: str) -> str:
     """The hash that addresses a stored text."""
     return content_hash(text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A content that can't be loaded; the reason is for people."""
+
+    reason: str

@@ -1,6 +1,9 @@
 """The receipt of a turn: what its model received."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from threadkeep.domain.ids import ConversationId, TurnId
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,13 @@ class Receipt:
     prefix_share: float | None = None
     """How much of the request equals the start of the previous one, 0 to 1."""
     cache_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReceipt:
+    """What a turn's model receives: the receipt, and the texts that it refers to by hash."""
+
+    turn_id: TurnId
+    conversation_id: ConversationId
+    receipt: Receipt
+    texts: Mapping[str, str]

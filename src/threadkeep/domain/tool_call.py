@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import IllegalTransition
-from threadkeep.domain.ids import MessageId, PayloadId, TurnId
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId
 
 MODEL_READS = "shown"
 """The name of the reference to what the model reads, if that isn't the whole result."""
@@ -96,3 +96,25 @@ class ToolCall:
             artifact_ids=artifact_ids,
             refs={**self.refs, **(refs or {})},
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallFilter:
+    """A filter for a user's tool calls; `since` is inclusive, `until` exclusive."""
+
+    conversation_id: ConversationId | None = None
+    tool_name: str | None = None
+    status: ToolCallStatus | None = None
+    turn_id: TurnId | None = None
+    since: int | None = None
+    until: int | None = None
+    agents: frozenset[AgentId] | None = None
+    """Only those in conversations with one of these agents."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRecord:
+    """A tool call, and the conversation that it was made in."""
+
+    call: ToolCall
+    conversation_id: ConversationId

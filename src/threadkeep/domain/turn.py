@@ -7,7 +7,7 @@ from typing import Any
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import IllegalTransition
-from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId
+from threadkeep.domain.ids import AgentId, ConversationId, KeyId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Failure, MessageStatus, Usage
 
 
@@ -101,3 +101,26 @@ class Turn:
             raise IllegalTransition(f"A turn can't go from {self.status} to {status}.", param="status")
         # Another node may end it, by its own clock.
         return replace(self, status=status, ended_at=max(now, self.started_at), usage=usage, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A turn, and the id another engine recorded it under."""
+
+    turn: Turn
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTurn:
+    """A turn running on some node, without its content."""
+
+    id: TurnId
+    conversation_id: ConversationId
+    user_id: UserId
+    agent_id: AgentId
+    node_id: str
+    model: str | None
+    started_at: int
+    is_aborting: bool
+    is_stalled: bool

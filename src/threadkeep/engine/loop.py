@@ -6,12 +6,11 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from threadkeep.context.attachments import files_in, with_contents
-from threadkeep.context.call_ids import CallIds, TakenIds, none_taken
+from threadkeep.context.call_ids import CallIds
 from threadkeep.context.estimates import estimate_request_tokens, estimate_usage
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
-from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -24,12 +23,14 @@ from threadkeep.domain.events import (
     ToolResultStored,
     TurnResumed,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.tool_rules import Rules, ToolRule
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.batch import Batch, Paused
+from threadkeep.engine.batch import Paused
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
     OpenCall,
@@ -41,25 +42,24 @@ from threadkeep.engine.ending import (
 )
 from threadkeep.engine.journal import Dispatched, JournalEntry
 from threadkeep.engine.model_call import ModelCall, reply_events, with_user_text
-from threadkeep.engine.permissions import ToolPermissions, may_ask
+from threadkeep.engine.recorded_calls import RecordedTools
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.spending import FreeSpending, TurnSpending
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.tools import Toolbox, clean_use
+from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
-from threadkeep.engine.user_requests import UserRequests
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
+    ModelMessage,
     ModelRequest,
     ReplyBrokeOff,
     ToolSpec,
     ToolUse,
 )
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.receipts import TurnReceipt
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -104,30 +104,28 @@ Build = Callable[[Sequence[ToolSpec]], Awaitable[BuiltRequest | ModelRequest]]
 """Builds the first request, once the tools are known; one without a receipt where none is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnTools:
-    """The tools that a turn can use, how it asks its user about them, and the owner's rules."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What runs a model, in a turn or outside any: models, tools, limits, who pays, files, signals."""
 
-    toolbox: Toolbox
-    user_requests: UserRequests
-    rules: Rules = field(default_factory=dict[str, ToolRule])
-    taken_ids: TakenIds = none_taken
-    """Knows the conversation's earlier tool calls."""
+    models: TurnModels
+    tools: TurnTools | RecordedTools
+    limits: TurnLimits
+    stop: Stop = field(default_factory=Stop)
+    spending: TurnSpending = field(default_factory=FreeSpending)
+    load: LoadContents = nothing_stored
+    steering: Steering = nobody_steers
+    after_reply: Steering = nobody_steers
+    """What the user says to a reply, which then isn't the last; only in a rerun."""
 
 
 async def run_turn(
     turn: Turn,
     build: Build,
-    models: TurnModels,
-    tools: TurnTools,
-    limits: TurnLimits,
-    stop: Stop,
+    around: Surroundings,
     *,
     state: TurnState = NEW_TURN,
-    load: LoadContents = nothing_stored,
     opening: Sequence[Notice | Retrieval | TurnResumed] = (),
-    steering: Steering = nobody_steers,
-    spending: TurnSpending | None = None,
 ) -> AsyncGenerator[TurnStep]:
     """Runs a turn from its current state, step by step.
 
@@ -136,9 +134,9 @@ async def run_turn(
     """
     for event in opening:
         yield event
+    limits, stop = around.limits, around.stop
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
-    spending = spending or FreeSpending()
-    run = _Run(turn, build, models, tools, limits, stop, state, load, steering, timer, spending)
+    run = _Run(turn, build, around, state, timer)
     steps = run.steps()
     try:
         while True:
@@ -174,45 +172,34 @@ class _Run:
     """A running turn: its text, requests and usage so far."""
 
     def __init__(
-        self,
-        turn: Turn,
-        build: Build,
-        models: TurnModels,
-        tools: TurnTools,
-        limits: TurnLimits,
-        stop: Stop,
-        state: TurnState,
-        load: LoadContents,
-        steering: Steering,
-        timer: TurnTimer,
-        spending: TurnSpending,
+        self, turn: Turn, build: Build, around: Surroundings, state: TurnState, timer: TurnTimer
     ) -> None:
         self._turn = turn
-        self._spending = spending
-        self._timer = timer
         self._build = build
-        self._request = state.request or ModelRequest("", "", ())
-        self._models = models
-        self._tools = tools
-        self._toolbox = tools.toolbox
-        self._limits = limits
-        self._stop = stop
+        self._around = around
+        self._models = around.models
+        self._tools = around.tools
+        self._limits = around.limits
+        self._spending = around.spending
         self._state = state
-        self._load = load
+        self._timer = timer
+        self._request = state.request or ModelRequest("", "", ())
         self._restart_from = state.restart_from
-        self._steering = steering
         self._batch = state.batch
         """The tool calls of the model's last reply, until all have results."""
+        self._reply: tuple[ModelMessage, ...] = ()
+        """The model's last reply, if it calls no tools."""
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
-        self._permissions = ToolPermissions(tools.rules, state.unknown)
         self._call: ModelCall | None = None
         self._is_reserved = False
         """Whether a model call has reserved what it can cost, and isn't charged yet."""
-        self._call_ids = CallIds((), tools.taken_ids)
+        self._call_ids = CallIds(())
         self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
         self._usage = state.usage
-        self._unreported = state.unreported and spending.priced(models.current.id, state.unreported)
+        self._unreported = state.unreported and self._spending.priced(
+            self._models.current.id, state.unreported
+        )
         self.stop_reason = state.stop_reason or "end_turn"
         """Why the model stopped, or why it wasn't called again."""
         self.has_spoken = state.has_spoken
@@ -222,12 +209,11 @@ class _Run:
         """The normal course of a turn."""
         if self._state.stop_reason is not None:  # only the end is missing
             return
-        for notice in await self._toolbox.open(self._permissions.is_denied):
+        for notice in await self._tools.open(self._state.unknown):
             if notice not in self._state.noticed:
                 yield notice
-        await self._load_grants()
         if self._state.is_new:
-            built = await self._build(self._toolbox.specs)
+            built = await self._build(self._tools.specs)
             self._request = built if isinstance(built, ModelRequest) else built.request
             if isinstance(built, BuiltRequest):
                 yield TurnReceipt(self._turn.id, self._turn.conversation_id, built.receipt, built.texts)
@@ -237,7 +223,7 @@ class _Run:
                 async with aclosing(self._ask_model()) as asked:
                     async for step in asked:
                         yield step
-            if self._batch is None:
+            if self._batch is None and not await self._hear_more():
                 return
             if self._limits.max_iterations and self._iteration >= self._limits.max_iterations:
                 self.stop_reason, most = MAX_ITERATIONS, self._iteration
@@ -245,10 +231,11 @@ class _Run:
                 if notice not in self._state.noticed:
                     yield notice
                 return
-            async with aclosing(self._use_tools(self._batch)) as used:
-                async for step in used:
-                    yield step
-            self._batch = None
+            if self._batch is not None:
+                async with aclosing(self._use_tools(self._batch)) as used:
+                    async for step in used:
+                        yield step
+                self._batch = None
 
     async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
         """One model call, or an interrupted one again; ends with its usage."""
@@ -279,8 +266,8 @@ class _Run:
                 has_restarted = True
                 for event in self._restart(call):
                     yield event
-            except GatewayError:
-                if call.is_empty:  # the provider refused the request
+            except (GatewayError, BudgetExceeded, ModelNotAllowed):
+                if call.is_empty:  # the provider or a budget refused the request
                     self._call = None
                 raise
         self._spent = self._unreported = self._usage_of(call)
@@ -288,6 +275,7 @@ class _Run:
         self.has_spoken = self.has_spoken or call.has_spoken
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
+        self._reply = () if finished.tool_uses else finished.reply()
         yield finished.entry()
         self._unreported, self._usage = None, self._usage + self._spent
         self._is_reserved = False
@@ -314,11 +302,11 @@ class _Run:
         """Loads the request's files that it doesn't have yet: from its beginning, or from tools."""
         ids = {PayloadId(it.content_id) for it in files_in(self._request.messages)}
         if missing := ids - self._request.contents.keys():
-            self._request = with_contents(self._request, await self._load(missing))
+            self._request = with_contents(self._request, await self._around.load(missing))
 
     def _check_boundary(self) -> None:
         if self._limits.hands_off:
-            self._stop.check_boundary()
+            self._around.stop.check_boundary()
 
     async def _begin_call(self) -> list[EventBody]:
         """The events before a model call, which starts or restarts; adds what the user has sent meanwhile."""
@@ -327,18 +315,28 @@ class _Run:
             spent, self._unreported, self._restart_from = self._unreported, None, None
             self._usage += spent or Usage(0, 0)
             return [UsageReported.of(spent, self._models.current.id), restart] if spent else [restart]
-        for message in await self._steering():
-            messages = with_user_text(self._request.messages, message.content)
-            self._request = replace(self._request, messages=messages)
+        self._hear(await self._around.steering())
         self._iteration += 1
         return [IterationStart(self._iteration)]
 
+    async def _hear_more(self) -> bool:
+        """Whether the user says something to the model's reply, which is to be answered, too."""
+        if more := await self._around.after_reply():
+            self._add(*self._reply)
+            self._hear(more)
+        return bool(more)
+
+    def _hear(self, said: Sequence[UserMessage]) -> None:
+        for message in said:
+            messages = with_user_text(self._request.messages, message.content)
+            self._request = replace(self._request, messages=messages)
+
+    def _add(self, *messages: ModelMessage) -> None:
+        self._request = replace(self._request, messages=(*self._request.messages, *messages))
+
     async def _call_tool(self, use: ToolUse) -> tuple[ToolUse, ToolCalled]:
         use = await self._call_ids.settle(clean_use(use))
-        called, tool = await self._toolbox.called(use), self._toolbox.tool(use)
-        if tool and self._permissions.must_ask(tool, use.arguments):
-            called = replace(called, asks=True)
-        self._open_calls[use.id] = called
+        called = self._open_calls[use.id] = await self._tools.called(use)
         return use, called
 
     def _room_for_results(self) -> int:
@@ -347,21 +345,8 @@ class _Run:
         spent = self._spent.input_tokens + self._spent.output_tokens
         return (self._models.current.model.context_tokens - reply - spent) // 2
 
-    async def _load_grants(self) -> None:
-        """Reads what the user allows in this conversation: it may have been taken back meanwhile."""
-        if may_ask(self._tools.rules):
-            self._permissions.replace_grants(await self._tools.user_requests.granted())
-
     async def _use_tools(self, open_batch: OpenBatch) -> AsyncGenerator[EventBody | JournalEntry]:
-        await self._load_grants()
-        batch = Batch(
-            open_batch,
-            self._toolbox,
-            self._tools.user_requests,
-            self._permissions,
-            self._timer,
-            room=self._room_for_results(),
-        )
+        batch = await self._tools.batch(open_batch, self._timer, room=self._room_for_results())
         async with aclosing(batch.run()) as running:
             async for step in running:
                 match step:
@@ -372,8 +357,7 @@ class _Run:
                     case _:
                         pass
                 yield step
-        both = open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools))
-        self._request = replace(self._request, messages=(*self._request.messages, *both))
+        self._add(*open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools)))
 
     def _usage_of(self, call: ModelCall) -> Usage:
         """The usage of a call; estimated if the provider reported none or implausible numbers."""
@@ -387,7 +371,7 @@ class _Run:
         return last_events(
             end,
             open_calls=self._open_calls.values(),
-            why=TURN_ENDED,
+            why=self._tools.why_open,
             reported=self._usage,
             unreported=self._usage_of(self._call) if self._call else self._unreported,
             model=self._models.current.id,

@@ -1,15 +1,23 @@
-"""The tool calls of a turn that has ended, as another run of its request can take their results; pure."""
+"""The tool calls of a turn that has ended, whose results another run of its request takes; no tool runs."""
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
+from threadkeep.context.call_ids import none_taken
+from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.events import Notice, ToolCalled, ToolResultStored
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.model_call import ModelReads
-from threadkeep.ports.gateway import Block, ImageBlock, ToolResultBlock, ToolUse
+from threadkeep.engine.permissions import Signature
+from threadkeep.engine.replay import OpenBatch
+from threadkeep.engine.timer import TurnTimer
+from threadkeep.ports.gateway import Block, ImageBlock, ToolResultBlock, ToolSpec, ToolUse
+
+ResultStatus = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 
 CallKey = tuple[str, str]
 """The model's name for a tool, and the arguments of a call as canonical JSON."""
@@ -80,3 +88,74 @@ class RecordedCalls:
 
 def _of_call(block: Block, id_: str) -> Block:
     return msgspec.structs.replace(block, tool_use_id=id_) if isinstance(block, ImageBlock) else block
+
+
+class NeedsTool(ThreadkeepError):
+    """The model makes a call that the original turn has no result for."""
+
+    code = "NEEDS_TOOL"
+
+    def __init__(self, called: ToolCalled) -> None:
+        name = f"{called.server}.{called.tool_name}" if called.server else called.tool_name
+        super().__init__(f"The model calls {name} with arguments that the original turn has no result for.")
+
+
+class RecordedTools:
+    """The tools of a rerun, which takes their results from the original turn."""
+
+    specs: tuple[ToolSpec, ...] = ()
+    """None: the rerun's request has the tools of the original's."""
+    why_open = "The original turn has no result for this call."
+    taken_ids = staticmethod(none_taken)
+
+    def __init__(self, calls: Sequence[RecordedCall]) -> None:
+        self._recorded = RecordedCalls(calls)
+        self._known = {it.name: it.call for it in calls}
+
+    async def open(self, unknown: frozenset[Signature]) -> Sequence[Notice]:
+        """Nothing has to be available."""
+        return ()
+
+    async def called(self, use: ToolUse) -> ToolCalled:
+        """The event for a call."""
+        return self._called(use)
+
+    async def batch(self, open_batch: OpenBatch, timer: TurnTimer, *, room: int) -> "_RecordedBatch":
+        """The results of the calls of one model call."""
+        taken = [(self._called(it), self._recorded.take(it)) for it in open_batch.call.tool_uses]
+        return _RecordedBatch(taken)
+
+    def _called(self, use: ToolUse) -> ToolCalled:
+        known = self._known.get(use.name)
+        name, server = (known.tool_name, known.server) if known else (use.name, "")
+        return ToolCalled(use.id, name, server, use.arguments, model_name=use.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _RecordedBatch:
+    """The calls of one model call, with what the original turn has of each."""
+
+    taken: Sequence[tuple[ToolCalled, RecordedCall | None]]
+
+    async def run(self) -> AsyncGenerator[ToolResultStored]:
+        """Their results; raises NeedsTool at the first that has none."""
+        for called, recorded in self.taken:
+            if recorded is None:
+                raise NeedsTool(called)
+            yield _result(called, recorded)
+
+    def reads(self) -> Sequence[ModelReads]:
+        """What the model reads of the calls."""
+        return [recorded.reads for _, recorded in self.taken if recorded is not None]
+
+
+def _result(called: ToolCalled, recorded: RecordedCall) -> ToolResultStored:
+    call = recorded.call
+    return ToolResultStored(
+        called.tool_call_id,
+        called.tool_name,
+        cast("ResultStatus", call.status.value),
+        result=recorded.reads[0].content if call.error is None else None,
+        error=call.error,
+        duration_ms=call.duration_ms or 0,
+    )

@@ -20,6 +20,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import FilePart, NoticePart, QuestionPart, RetrievalPart, TextPart, ToolCallPart
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
@@ -38,7 +39,6 @@ from threadkeep.engine.journal import (
 from threadkeep.engine.model_call import FinishedCall, ModelReads, with_user_text
 from threadkeep.engine.permissions import Signature, signature
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolResultBlock, ToolUse
-from threadkeep.ports.payloads import Lost
 
 
 @dataclass(frozen=True, slots=True)

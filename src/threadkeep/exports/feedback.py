@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import AgentNotFound, UserNotFound
+from threadkeep.domain.feedback import FeedbackFilter, RatedReply
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.user import User
-from threadkeep.ports.feedback import FeedbackFilter, RatedReply
 from threadkeep.ports.gateway import ModelRequest
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 AT_ONCE = 200
 

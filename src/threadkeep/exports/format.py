@@ -18,19 +18,17 @@ from threadkeep.domain.document import Document
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
-from threadkeep.domain.memory import Memory
+from threadkeep.domain.memory import KeptMemory, Memory
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.parts import Part
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.times import nearest_time
-from threadkeep.domain.turn import Turn
-from threadkeep.ports.imports.records import (
+from threadkeep.domain.turn import KeptTurn, Turn
+from threadkeep.exports.records import (
     ConversationEnd,
     ExportEnd,
     ExportHeader,
-    KeptMemory,
-    KeptTurn,
     KnownAgent,
     OwnAgent,
     OwnInstructions,

@@ -6,25 +6,21 @@ from typing import BinaryIO, TypeVar
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import AgentId, UserId
-from threadkeep.domain.message import Failure, Message, MessageStatus
+from threadkeep.domain.memory import KeptMemory
+from threadkeep.domain.message import Failure, Message, MessageStatus, MessageWindow
 from threadkeep.domain.parts import with_calls
-from threadkeep.domain.payload import Payload
+from threadkeep.domain.payload import Lost, Payload
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.domain.turn import TurnStatus
-from threadkeep.log.replies import written_so_far
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.imports.records import (
+from threadkeep.domain.turn import KeptTurn, TurnStatus
+from threadkeep.exports.records import (
     EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
     ExportHeader,
-    KeptMemory,
-    KeptTurn,
     KnownAgent,
     OwnAgent,
     OwnInstructions,
@@ -32,10 +28,10 @@ from threadkeep.ports.imports.records import (
     document_name,
     payload_name,
 )
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import Store
+from threadkeep.log.replies import written_so_far
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 T = TypeVar("T")
 
@@ -50,8 +46,8 @@ class Export:
     def __init__(
         self,
         store: Store,
-        prompt_files: PromptFiles,
-        document_files: DocumentFiles,
+        prompt_files: FolderPromptFiles,
+        document_files: FolderDocumentFiles,
         user_id: UserId,
         now: int,
     ) -> None:

@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.exports.format import encode
-from threadkeep.ports.imports.records import Record
+from threadkeep.exports.records import Record
 
 LINES = "data.jsonl"
 README = """This is an export of Threadkeep.

@@ -6,10 +6,10 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
+from threadkeep.domain.message import SaidHit
 from threadkeep.handling.moments import Moment, milliseconds
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.ports.history import SaidHit
 from threadkeep.wire.view import PageView
 
 V = TypeVar("V")

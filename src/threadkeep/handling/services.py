@@ -7,7 +7,6 @@ from threadkeep.imports.runs import ImportRuns
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
 from threadkeep.ports.models import Models
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.added_messages import AddedMessages
@@ -43,6 +42,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,19 @@
 from dataclasses import replace
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent, AgentSettings, Visibility
+from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry, Visibility
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, new_uuid
 from threadkeep.domain.mcp import check_server_names
 from threadkeep.domain.tool_rules import check_rules
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import PromptComponent
+from threadkeep.exports.records import KnownAgent, OwnAgent
 from threadkeep.imports.checks import check_id
 from threadkeep.imports.ids import ImportIds
 from threadkeep.imports.report import ImportReport
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.imports.records import KnownAgent, OwnAgent
-from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import Store
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 AT_ONCE = 200
 
@@ -27,7 +26,7 @@ class ImportedAgents:
     def __init__(
         self,
         store: Store,
-        prompt_files: PromptFiles,
+        prompt_files: FolderPromptFiles,
         clock: Clock,
         user: User,
         import_ids: ImportIds,

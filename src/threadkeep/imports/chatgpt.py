@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.imports.foreign import (
     ForeignConversation,
@@ -17,7 +18,6 @@ from threadkeep.imports.foreign import (
 from threadkeep.imports.replies import ForeignReply
 from threadkeep.imports.source import Flawed
 from threadkeep.imports.tree import ForeignEntry, read_tree
-from threadkeep.ports.imports.runs import SkipReason
 
 PRODUCT = "chatgpt"
 # What ChatGPT tells its model about the user, and how long it thought: nobody said it.

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.execution import MOST_ID_CHARACTERS
@@ -26,7 +27,6 @@ from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import check_line, check_storable, is_blank, one_line
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
-from threadkeep.ports.imports.records import WholeConversation
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = {MessageStatus.PENDING, MessageStatus.STREAMING}

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.imports.foreign import (
@@ -18,7 +19,6 @@ from threadkeep.imports.foreign import (
 from threadkeep.imports.replies import ForeignReply
 from threadkeep.imports.source import Flawed
 from threadkeep.imports.tree import ForeignEntry, NotATree, read_tree
-from threadkeep.ports.imports.runs import SkipReason
 
 PRODUCT = "claude"
 

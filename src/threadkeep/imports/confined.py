@@ -15,12 +15,13 @@ import msgspec
 
 from threadkeep.confined.process import end_process, start_confined
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, StorageRefused, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.exports.format import decode as decode_line
 from threadkeep.imports.frames import (
@@ -49,7 +50,6 @@ from threadkeep.imports.source import (
     SourceStopped,
 )
 from threadkeep.imports.threadkeep import PendingConversation
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
 
 PROCESS = "threadkeep.imports.process"
 MOST_SILENT_S = 300.0

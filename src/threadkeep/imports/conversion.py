@@ -15,6 +15,7 @@ from threadkeep.domain.conversation import (
     Conversation,
     ConversationStatus,
     TitleSource,
+    WholeConversation,
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, PayloadId, TurnId, UserId, derived_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
@@ -29,7 +30,7 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.text import is_blank, one_line, storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.domain.turn import ENDS, Turn, TurnOrigin
+from threadkeep.domain.turn import ENDS, KeptTurn, Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, UploadedFile
 from threadkeep.engine.json_values import clean
 from threadkeep.engine.large_values import MOST_INLINE_BYTES
@@ -43,7 +44,6 @@ from threadkeep.imports.foreign import (
     ForeignThought,
     MoreParagraphs,
 )
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
 
 MOST_NAME_CHARACTERS = 200
 NO_FILES: Mapping[ForeignFile, UploadedFile] = {}

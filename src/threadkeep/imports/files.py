@@ -12,8 +12,8 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.uploaded_file import PreparedFile, UploadedFile
 from threadkeep.engine.large_values import MOST_FILE_BYTES
 from threadkeep.imports.source import ENDING, ForeignContent, ForeignOutline, ImportSource
-from threadkeep.ports.documents import DocumentFiles
 from threadkeep.services.file_intake import FileIntake
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
 
 MOST_PAYLOAD_BYTES = 1024 * 1024 * 1024
 """For our own exports: a message may have a file of any size that the operator allows."""
@@ -22,7 +22,9 @@ MOST_FOREIGN_BYTES = 1024 * 1024 * 1024
 """For all files of one conversation: they are on the disk until it is stored."""
 
 
-async def keep_document(source: ImportSource, name: str, document: Document, files: DocumentFiles) -> None:
+async def keep_document(
+    source: ImportSource, name: str, document: Document, files: FolderDocumentFiles
+) -> None:
     """Stores a document's file, which has this name in the export."""
     path = await source.unpack(name, most=document.size)
     if path is None:

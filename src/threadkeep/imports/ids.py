@@ -1,8 +1,8 @@
 """Ids of imported items: their own, or new ones derived for the user."""
 
 from threadkeep.domain.ids import ConversationId, MessageId, UserId, derived_uuid, is_uuid, time_of
-from threadkeep.ports.imports.whole_conversations import Owned
-from threadkeep.ports.store import Store
+from threadkeep.storage.imports.whole_conversations import Owned
+from threadkeep.storage.store import Store
 
 
 class ImportIds:

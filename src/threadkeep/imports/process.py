@@ -14,12 +14,15 @@ from typing import assert_never
 import msgspec
 
 from threadkeep.confined.limits import limit_process
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedImport
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.text import one_line, storable
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.exports.format import encode as encode_line
+from threadkeep.exports.records import ConversationEnd, Record
 from threadkeep.imports.checks import check_whole
 from threadkeep.imports.conversion import convert_conversation, files_in, foreign_id
 from threadkeep.imports.foreign import ForeignConversation, ForeignFile
@@ -52,12 +55,6 @@ from threadkeep.imports.reading import (
     reading_upload,
 )
 from threadkeep.imports.source import ENDING, Flawed, ForeignOutline
-from threadkeep.ports.imports.records import (
-    ConversationEnd,
-    Record,
-    WholeConversation,
-)
-from threadkeep.ports.imports.runs import SkipReason
 
 MOST_CHARACTERS = 1_000
 """Of what is reported about an item."""

@@ -13,17 +13,18 @@ from typing import Any, BinaryIO, cast
 
 import msgspec
 
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
+from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.exports.format import HEADER
+from threadkeep.exports.records import payload_name
 from threadkeep.exports.writing import LINES
 from threadkeep.imports import chatgpt, claude, threadkeep
 from threadkeep.imports.foreign import ForeignConversation
 from threadkeep.imports.items import Item, items
 from threadkeep.imports.source import Flawed, ImportLimits, OwnItem
 from threadkeep.imports.tree import TooManySteps
-from threadkeep.ports.imports.records import WholeConversation, payload_name
-from threadkeep.ports.imports.runs import SkipReason
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)

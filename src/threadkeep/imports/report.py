@@ -3,17 +3,13 @@
 from dataclasses import dataclass, field
 
 from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
+from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.memory import KeptMemory
+from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
 from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem
-from threadkeep.ports.imports.records import (
-    KeptMemory,
-    KnownAgent,
-    OwnAgent,
-    OwnInstructions,
-    WholeConversation,
-)
-from threadkeep.ports.imports.runs import SkipReason
 
 
 @dataclass(slots=True)

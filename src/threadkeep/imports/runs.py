@@ -25,14 +25,7 @@ from threadkeep.domain.errors import (
     UnsupportedImport,
 )
 from threadkeep.domain.ids import ImportId, UserId, is_uuid, new_uuid
-from threadkeep.domain.text import check_line
-from threadkeep.domain.user import User
-from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.imports.report import ImportReport
-from threadkeep.imports.source import ImportLimits, ImportSource, SourceStopped
-from threadkeep.imports.user_import import Import, UsersImport
-from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.imports.runs import (
+from threadkeep.domain.import_run import (
     MOST_LINKS,
     MOST_LISTED,
     ImportedConversation,
@@ -42,9 +35,16 @@ from threadkeep.ports.imports.runs import (
     ImportRun,
     ImportStatus,
 )
-from threadkeep.ports.store import Store
+from threadkeep.domain.text import check_line
+from threadkeep.domain.user import User
+from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.imports.report import ImportReport
+from threadkeep.imports.source import ImportLimits, ImportSource, SourceStopped
+from threadkeep.imports.user_import import Import, UsersImport
+from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.imports")

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Protocol
 
 from threadkeep.domain.briefing import Briefing
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.ids import AgentId, ConversationId
+from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import (
-    KeptMemory,
-    KnownAgent,
-    OwnAgent,
-    OwnInstructions,
-    WholeConversation,
-)
-from threadkeep.ports.imports.runs import SkipReason
+from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,25 +8,24 @@ from typing import BinaryIO
 import msgspec
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import TurnId
+from threadkeep.domain.import_run import SkipReason
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.exports.format import TurnEnds, decode
-from threadkeep.imports.source import Flawed, OwnItem
-from threadkeep.ports.imports.records import (
+from threadkeep.exports.records import (
     EXPORT_VERSION,
     FIRST_EXPORT_VERSION,
     ConversationEnd,
     ExportEnd,
     ExportHeader,
-    KeptTurn,
     Record,
-    WholeConversation,
 )
-from threadkeep.ports.imports.runs import SkipReason
+from threadkeep.imports.source import Flawed, OwnItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 SHORTEST_LINE_BYTES = 16

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.briefing import Briefing
-from threadkeep.domain.conversation import Conversation, new_session_id
+from threadkeep.domain.conversation import Conversation, WholeConversation, new_session_id
 from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.errors import (
     InvalidRequest,
@@ -23,10 +23,13 @@ from threadkeep.domain.errors import (
     UnsupportedImport,
 )
 from threadkeep.domain.ids import ConversationId, DocumentId, ImportId, MemoryId, new_uuid
+from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_media_type
+from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions, document_name
 from threadkeep.imports.agents import ImportedAgents
 from threadkeep.imports.checks import check_id, safe_name
 from threadkeep.imports.files import MOST_PAYLOAD_BYTES, foreign_files, keep_document
@@ -34,23 +37,15 @@ from threadkeep.imports.ids import ImportIds
 from threadkeep.imports.report import ImportReport
 from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem, ImportSource
 from threadkeep.jobs.documents import READ_JOB, read_job
-from threadkeep.ports.documents import DocumentFiles
-from threadkeep.ports.imports.records import (
-    KeptMemory,
-    KnownAgent,
-    OwnAgent,
-    OwnInstructions,
-    WholeConversation,
-    document_name,
-)
-from threadkeep.ports.imports.runs import SkipReason
-from threadkeep.ports.imports.whole_conversations import CheckBytes, WritingStopped
-from threadkeep.ports.jobs import Job, JobStore
-from threadkeep.ports.prompt_files import PromptFiles
-from threadkeep.ports.store import Store
 from threadkeep.services.branches.new_ids import with_new_ids
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.reassignment import make_searchable
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.imports.whole_conversations import CheckBytes
+from threadkeep.storage.imports.writing import WritingStopped
+from threadkeep.storage.jobs import Job, SqlJobs
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 MOST_MEMORIES = 100_000
 
@@ -80,9 +75,9 @@ class Import:
     def __init__(
         self,
         store: Store,
-        jobs: JobStore,
-        prompt_files: PromptFiles,
-        document_files: DocumentFiles,
+        jobs: SqlJobs,
+        prompt_files: FolderPromptFiles,
+        document_files: FolderDocumentFiles,
         intake: FileIntake,
         clock: Clock,
         user: User,

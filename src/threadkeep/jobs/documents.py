@@ -11,16 +11,12 @@ from threadkeep.domain.document import Document, DocumentStatus
 from threadkeep.domain.ids import AgentId, DocumentId, UserId
 from threadkeep.jobs.hourly import ORPHANED_S
 from threadkeep.jobs.queue import FollowUp, RetryLater
-from threadkeep.ports.documents import (
-    DocumentFiles,
-    DocumentStore,
-    ExtractionBroke,
-    ExtractionFailed,
-    Extractor,
-)
+from threadkeep.ports.documents import ExtractionBroke, ExtractionFailed, Extractor
 from threadkeep.ports.embedder import Embedder, EmbedderError
-from threadkeep.ports.retriever import LARGE_COLLECTION, VectorIndex
-from threadkeep.ports.store import Store
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.documents.documents import SqlDocuments
+from threadkeep.storage.documents.vector_index import LARGE_COLLECTION, PgVector
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.documents")
 
@@ -57,11 +53,11 @@ class DocumentJobs:
     def __init__(
         self,
         store: Store,
-        files: DocumentFiles,
+        files: FolderDocumentFiles,
         extractor: Extractor,
         embedder: Embedder | None,
         clock: Clock,
-        vector_index: VectorIndex | None = None,
+        vector_index: PgVector | None = None,
     ) -> None:
         self._store = store
         self._files = files
@@ -226,7 +222,7 @@ class DocumentJobs:
             await self._files.keep_only(agent_id, known, idle_s=ORPHANED_S)
 
 
-async def remove_chunks(documents: DocumentStore, document: Document) -> None:
+async def remove_chunks(documents: SqlDocuments, document: Document) -> None:
     """Removes all chunks of a document from every index, a few at a time so as not to delay turns."""
     while await documents.remove_chunks(document, limit=REMOVED_AT_ONCE):
         pass

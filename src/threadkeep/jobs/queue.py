@@ -14,7 +14,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
 from threadkeep.logs import describe
 from threadkeep.loops import Loops, SomeFailed, do_each
-from threadkeep.ports.jobs import Job, JobStore
+from threadkeep.storage.jobs import Job, SqlJobs
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.jobs")
@@ -60,7 +60,7 @@ class Jobs:
 
     def __init__(
         self,
-        store: JobStore,
+        store: SqlJobs,
         handlers: Mapping[str, Handler],
         loops: Loops,
         longest_s: Mapping[str, float] = NO_LONGER,

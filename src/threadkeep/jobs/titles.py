@@ -9,11 +9,10 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import ConversationId, UserId
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, MessageWindow
 from threadkeep.domain.text import is_blank
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 TITLE_JOB = "title"
 

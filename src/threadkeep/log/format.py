@@ -18,11 +18,10 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.domain.events import EventBody, ToolCalled, ToolResultStored, TurnEvent
+from threadkeep.domain.events import EventBody, LogChunk, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.engine.journal import JournalEntry
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.wire.events import UnreadableEvent, decode_event, encode_event
 
 

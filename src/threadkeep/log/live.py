@@ -4,8 +4,8 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Sequence
 
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId
-from threadkeep.ports.turn_log import LogChunk
 
 LEAST_KEPT = 32
 """How many chunks of a running turn stay in memory, at least; all of them are in the store."""

@@ -14,6 +14,7 @@ from threadkeep.domain.events import (
     EventBody,
     Failed,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     ReturnedImage,
@@ -44,13 +45,13 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import fold
 from threadkeep.log.format import decode_chunk, encode_replayed
-from threadkeep.ports.turn_log import LogChunk, TurnLogStore
+from threadkeep.storage.turn_log import SqlTurnLog
 
 Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 _Timed = tuple[int, EventBody]
 
 
-async def written_so_far(log: TurnLogStore, message: Message) -> Message:
+async def written_so_far(log: SqlTurnLog, message: Message) -> Message:
     """A reply in progress, up to the end of its turn's log; any other message unchanged."""
     if message.completed_at is not None or message.turn_id is None:
         return message

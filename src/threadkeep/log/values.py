@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import msgspec
 
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, PayloadId
+from threadkeep.domain.payload import Lost
 from threadkeep.log.format import has_references, put_back, references_in
-from threadkeep.ports.payloads import Lost, PayloadStore
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.storage.payloads.database import SqlPayloads
 
 MOST_PUT_BACK_AT_ONCE = 256 * 1024
 """More than this would delay others: a thread does it."""
 
 
 async def whole_chunks(
-    store: PayloadStore, conversation_id: ConversationId, chunks: Sequence[LogChunk]
+    store: SqlPayloads, conversation_id: ConversationId, chunks: Sequence[LogChunk]
 ) -> Sequence[LogChunk]:
     """A conversation's stored chunks as clients may see them; most have no references and stay as is."""
     if not any(has_references(chunk.events) for chunk in chunks):
@@ -36,7 +37,7 @@ def _put_back(chunks: Sequence[LogChunk], found: Mapping[PayloadId, bytes]) -> S
 
 
 async def load_values(
-    store: PayloadStore,
+    store: SqlPayloads,
     conversation_id: ConversationId,
     refs: Iterable[PayloadId],
     *,

@@ -24,6 +24,7 @@ from threadkeep.domain.events import (
     EventBody,
     IterationRestart,
     IterationStart,
+    LogChunk,
     ToolCalled,
     ToolResultStored,
     TurnEvent,
@@ -32,7 +33,9 @@ from threadkeep.domain.events import (
     joined,
 )
 from threadkeep.domain.ids import TurnId, new_uuid
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.money import Cost, Payer, Purpose, day_of
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
@@ -40,9 +43,7 @@ from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import LogChunk, TurnLogStore
+from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -213,7 +214,7 @@ class LogWriter:
 
     def __init__(
         self,
-        store: TurnLogStore,
+        store: SqlTurnLog,
         clock: Clock,
         announce: Callable[[Iterable[LogChunk]], Awaitable[None]],
         lag: Histogram,

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.domain.ids import TurnId, UserId
 
 HELD_S = 30.0
 """How long a reply outside a turn has its place without being renewed."""
@@ -59,16 +59,4 @@ class Allowances(Protocol):
 
     async def take_write(self, user_id: UserId) -> None:
         """Takes one of the things that the user may create per minute besides turns."""
-        ...
-
-
-class StoredBytes(Protocol):
-    """Counts that cost little to read, however much there is."""
-
-    async def of_user(self, user_id: UserId) -> int:
-        """The bytes of all rows, texts and files of a user, and of the documents of their agents."""
-        ...
-
-    async def of_conversation(self, conversation_id: ConversationId) -> int:
-        """The bytes of a conversation's rows and texts; files count for their user."""
         ...

@@ -1,13 +1,12 @@
 """Gateways that admins save, and how gateways are doing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.model import GatewayConfig
-from threadkeep.ports.agents import AuditEntry
 
 
 class GatewayState(Choice):
@@ -47,31 +46,6 @@ class SavedGateway:
     version: int
     created_at: int
     updated_at: int
-
-
-class GatewayStore(Protocol):
-    """The gateways of a database, with their keys encrypted. Each change is also in the audit log."""
-
-    async def all(self) -> Sequence[SavedGateway]:
-        """All of them, oldest first."""
-        ...
-
-    async def add(self, gateway: SavedGateway, entry: AuditEntry, *, most: int) -> None:
-        """Stores a new one; Conflict if its name is taken, or there are `most` already."""
-        ...
-
-    async def update(
-        self,
-        name: str,
-        change: Callable[[SavedGateway], SavedGateway],
-        entry: Callable[[SavedGateway], AuditEntry],
-    ) -> SavedGateway | None:
-        """Reads, changes and writes one exclusively; the change must be pure."""
-        ...
-
-    async def remove(self, name: str, check: Callable[[SavedGateway], None], entry: AuditEntry) -> bool:
-        """Removes one that `check` accepts; False if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

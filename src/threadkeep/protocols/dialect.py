@@ -11,13 +11,12 @@ from typing import NamedTuple, Self
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 
 _SEQ = re.compile(r"[0-9]{1,15}")
 

@@ -10,16 +10,10 @@ from typing import TYPE_CHECKING
 
 from threadkeep.domain.ids import AgentId
 from threadkeep.ports.embedder import Embedder, EmbedderError
-from threadkeep.ports.retriever import (
-    LARGE_COLLECTION,
-    Candidates,
-    ChunkIndex,
-    ChunkTerms,
-    Collection,
-    FoundPassages,
-    VectorIndex,
-)
+from threadkeep.ports.retriever import FoundPassages
 from threadkeep.retrieval.questions import asked_terms
+from threadkeep.storage.documents.chunk_index import Candidates, ChunkTerms, Collection, SqlChunkIndex
+from threadkeep.storage.documents.vector_index import LARGE_COLLECTION, PgVector
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.vectors import Vectors
@@ -52,10 +46,10 @@ class DocumentIndex:
 
     def __init__(
         self,
-        chunks: ChunkIndex,
+        chunks: SqlChunkIndex,
         embedder: Embedder | None,
         weights: Weights | None = None,
-        vector_index: VectorIndex | None = None,
+        vector_index: PgVector | None = None,
     ) -> None:
         self._chunks = chunks
         self._embedder = embedder

@@ -14,7 +14,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from threadkeep.ports.retriever import LARGE_COLLECTION
+from threadkeep.storage.documents.vector_index import LARGE_COLLECTION
 
 SIGNS_KEPT = 2_000
 

@@ -13,8 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Turn
-from threadkeep.ports.turn_log import TurnLogStore
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.storage.turn_log import SqlTurnLog
 
 ABSENT_S = 3.0
 """A turn has no followers if no node has seen one for so long."""
@@ -32,7 +32,7 @@ class Followers:
     """The followers here of turns that end without any, and the turns here that nobody follows."""
 
     def __init__(
-        self, store: TurnLogStore, running: NodeTurns, clock: Callable[[], float] = time.monotonic
+        self, store: SqlTurnLog, running: NodeTurns, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._store = store
         self._running = running

@@ -8,17 +8,17 @@ from types import TracebackType
 from typing import Self
 
 from threadkeep.domain.errors import EventsExpired, TurnNotFound
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import has_references
 from threadkeep.log.live import LiveLog
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.mirrors import Mirrors
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.storage.store import Store
 
 NO_LONGER_STORED = "This turn's events are no longer stored. Read its message instead."
 REFERRING_AT_ONCE = 4

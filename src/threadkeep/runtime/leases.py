@@ -3,8 +3,9 @@
 import time
 
 from threadkeep.log.writer import TurnLost
-from threadkeep.ports.turn_log import LEASE_MS, Lease, TurnLogStore
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import LEASE_MS, Lease
 
 FIRST_FENCE = 1
 
@@ -17,7 +18,7 @@ def lease_of(node_id: str) -> Lease:
 class Leases:
     """Renews the leases of the turns that run here."""
 
-    def __init__(self, node_id: str, store: TurnLogStore, running: NodeTurns) -> None:
+    def __init__(self, node_id: str, store: SqlTurnLog, running: NodeTurns) -> None:
         self._node_id = node_id
         self._store = store
         self._running = running

@@ -9,7 +9,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import ACTIVE, TurnStatus
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loop, Loops
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 LOOK_EVERY_S = 1.0

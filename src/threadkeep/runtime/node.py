@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import Collection
 from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 
 from threadkeep.clock import Clock
-from threadkeep.domain.ids import ConversationId, TurnId, UserId, new_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
 from threadkeep.engine.spending import Priced, at_no_price
@@ -16,16 +15,11 @@ from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
 from threadkeep.runtime.mirrors import Mirrors
-from threadkeep.runtime.next_turn import NextTurns
-from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
 from threadkeep.runtime.recovery import Recovery
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
@@ -33,13 +27,16 @@ from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then
 
 
 class Node:
-    """Runs turns, follows them on any node, and resumes those of dead nodes."""
+    """Runs turns (`runner`), follows them on any node, and resumes those of dead nodes."""
 
     def __init__(
         self,
@@ -76,14 +73,13 @@ class Node:
             zone,
             metrics.charged,
         )
-        next_turns = NextTurns(self.id, store, self._writer)
-        turn_ends = TurnEnds(store, self._writer, next_turns, self._signals, clock, metrics, priced)
+        turn_ends = TurnEnds(store, self._writer, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
-        self._runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
+        self.runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
         followers = Followers(store.log, self._running)
         self._following = Following(store, self._running, self._mirrors, followers)
         leases = Leases(self.id, store.log, self._running)
-        self._recovery = Recovery(self.id, store, self._running, self._runner, clock, alone=alone)
+        self._recovery = Recovery(self.id, store, self._running, self.runner, clock, alone=alone)
         # Separate, so that our leases don't expire while we take over many turns of a dead node.
         self._beats = [
             beat(loops, "renewal of leases", leases.renew),
@@ -96,25 +92,17 @@ class Node:
         """Takes over turns of dead nodes without waiting for the next heartbeat."""
         await do_each({"takeover of turns": self._recovery.recover_abandoned})
 
-    def resume_with(self, resumer: Resumer) -> None:
-        """Starts taking over turns of dead nodes."""
-        self._runner.resume_with(resumer)
-
-    async def begin(self, prepared: PreparedTurn) -> None:
-        """Stores a turn and its first event, and runs it even if the request is cancelled."""
-        await self._runner.begin(prepared)
-
     async def end_of_waiting(self, turn_id: TurnId) -> WaitingEnd | None:
         """The end of a waiting turn whose user continues without deciding; None if it isn't waiting."""
         held = await self._store.log.waiting(turn_id)
-        return await self._runner.end_of_waiting(held) if held else None
+        return await self.runner.end_of_waiting(held) if held else None
 
     async def resume(self, held: HeldTurn) -> None:
         """Continues a turn whose user has decided; another node does if this one is ending or doesn't know
         the turn's model.
         """
-        if self._runner.can_resume and not self._recovery.leaves(held.turn.id, held.turn.model):
-            await self._runner.resume(held)
+        if self.runner.can_resume and not self._recovery.leaves(held.turn.id, held.turn.model):
+            await self.runner.resume(held)
         else:
             await self._store.log.release(held.turn.id, held.fence)
 
@@ -164,10 +152,6 @@ class Node:
         """How many turns run here."""
         return self._running.count
 
-    def running_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
-        """How many turns of a user run here or begin to, besides some."""
-        return self._runner.count_of(user_id, besides)
-
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when a turn begins in a conversation or a change of it is announced."""
         return self._signals.changes(conversation_id)
@@ -176,17 +160,12 @@ class Node:
         """Announces an event to the user's pages and the conversation's followers, on all nodes."""
         await self._signals.changed(event)
 
-    @property
-    def is_draining(self) -> bool:
-        """Whether this process is ending and starts no more turns."""
-        return self._runner.is_draining
-
     async def drain(self, grace_s: float) -> None:
         """Starts no more turns and hands off those that run; a step in progress has `grace_s` to end.
 
         Then disconnects all followers: waiting ones would delay the end of the process.
         """
-        await self._runner.drain(grace_s)
+        await self.runner.drain(grace_s)
         self._user_events.close()
         await self._mirrors.close()
 
@@ -195,6 +174,6 @@ class Node:
         self._user_events.close()
         self._signals.close()
         await end_tasks(*(it.task for it in self._beats))
-        await self._runner.close()
+        await self.runner.close()
         await self._mirrors.close()
         await self._writer.close()

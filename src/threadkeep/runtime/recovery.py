@@ -10,12 +10,12 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.engine.stop import StopReason
 from threadkeep.logs import Subject, about
 from threadkeep.loops import SomeFailed, do_each
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LEASE_MS
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import LEASE_MS
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""

@@ -5,29 +5,30 @@ A turn that this node takes over, or that continues after its user's decision, r
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import Collection
 from contextlib import suppress
 
-from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.errors import StorageError, StorageUnavailable, ThreadkeepError
 from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED
-from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.format import LogEntry, decode_entries, is_whole
-from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost
+from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import WaitingEnd
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.opened_turn import OpenedTurn, open_turn
-from threadkeep.runtime.prepared_turn import PreparedTurn, Resumer
+from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
 from threadkeep.runtime.step_writer import StepWriter
+from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn, OpenedTurn, WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -57,9 +58,12 @@ class Runner:
         self._steering = steering
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
-        self._step_writer = StepWriter(store, running, writer, turn_ends, signals)
+        self._step_writer = StepWriter(
+            store, running, writer, turn_ends, signals, self._open_next, self._run_new
+        )
         self._resumer: Resumer | None = None
         self.is_draining = False
+        """Whether this process is ending and starts no more turns."""
 
     @property
     def can_resume(self) -> bool:
@@ -71,16 +75,16 @@ class Runner:
         return self._resumer is not None and self._resumer.knows(model)
 
     def resume_with(self, resumer: Resumer) -> None:
-        """Sets how turns resume from their logs."""
+        """From now on, this node can take over turns."""
         self._resumer = resumer
 
-    async def begin(self, prepared: PreparedTurn) -> None:
+    async def begin(self, new: NewTurn, course: TurnCourse) -> None:
         """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
         It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
-        begun = prepared.new.begun
-        task = asyncio.create_task(self._begin(prepared))
+        begun = new.begun
+        task = asyncio.create_task(self._begin(self._open(new, course)))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -101,9 +105,8 @@ class Runner:
             control.stop.request(stop_reason)
         if held.is_aborting:
             control.stop.request("abort")
-        steps = self._resumer.steps(held, entries, control, is_takeover=is_takeover)
-        prepare_next = self._resumer.prepare_next_of(held, entries)
-        self._start(NodeTurn(held, turn_log, control, prepare_next, is_resumed=True), steps)
+        course = self._resumer.resume(held, entries, is_takeover=is_takeover)
+        self._start(NodeTurn(held, turn_log, control, course))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""
@@ -157,54 +160,79 @@ class Runner:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    async def _begin(self, prepared: PreparedTurn) -> None:
+    def _open(self, new: NewTurn, course: TurnCourse) -> NodeTurn:
+        """Gives a turn a lease and a log, ready to be stored."""
+        lease, begun = lease_of(self._node_id), new.begun
+        turn_log = self._writer.open(begun.turn, begun.conversation, lease.fence)
+        opening = turn_log.take(*opening_entries(begun.turn, by_admin=course.by_admin))
+        assert opening is not None
+        held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
+        opened = OpenedTurn(new, lease, opening)
+        return NodeTurn(held, turn_log, self._control(held, turn_log), course, opened)
+
+    async def _open_next(self, turn: NodeTurn, ended: EndedTurn, message: QueuedMessage) -> NodeTurn | None:
+        """The turn of a message queued behind one that ends; None if it can't begin: the queue is held."""
+        held, prepare_next = turn.held, turn.course.prepare_next
+        if prepare_next is None or ended.turn.status is not TurnStatus.COMPLETED:
+            return None
+        begun_with, began_at = held.turn.begun_with, held.turn.started_at
+        if begun_with is not None and begun_with.leaves_queue and message.created_at <= began_at:
+            return None
+        # Loaded again: cards may have arrived since the turn began.
+        user_id, id_ = held.conversation.user_id, held.conversation.id
+        conversation = await persist(lambda: self._store.conversations.get(user_id, id_))
+        if conversation is None:  # deleted
+            return None
+        at = ended.turn.ended_at or began_at
+        freed = conversation.end_turn(held.turn, ended.assistant_message, at).conversation
         try:
-            opened = open_turn(prepared, self._node_id, self._writer)
+            new, course = await persist(lambda: prepare_next(held.turn, freed, message))
+        except StorageError:
+            raise
+        except ThreadkeepError as exc:
+            log.info("the queue is on hold: %s", exc.message)
+            return None
+        return self._open(new, course)
+
+    async def _begin(self, turn: NodeTurn) -> None:
+        opened = turn.opened
+        assert opened is not None
+        try:
             try:
                 await self._store_start(opened)
             except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
-                await prepared.give_back()
+                await turn.course.give_back()
                 raise
-            if (waiting_end := prepared.new.waiting_end) is not None:
+            if (waiting_end := opened.new.waiting_end) is not None:
                 await self._turn_ends.announce_end(waiting_end)
-            self._run_opened(opened)
+            self._run_new(turn)
         finally:  # only now: until it runs, it is nobody else's to count and to wait for
-            del self._beginning[prepared.new.begun.turn.id]
+            del self._beginning[turn.log.turn_id]
 
     async def _store_start(self, opened: OpenedTurn) -> None:
         try:
-            await self._store.turns.begin(opened.prepared.new, opened.lease, opened.opening)
+            await self._store.turns.begin(opened.new, opened.lease, opened.opening)
         except StorageUnavailable:
             # It may have been stored, and only the response was lost.
-            if await self._store.turns.status(opened.log.turn_id) is not TurnStatus.RUNNING:
+            if await self._store.turns.status(opened.opening.turn_id) is not TurnStatus.RUNNING:
                 raise
 
-    def _run_opened(self, opened: OpenedTurn) -> None:
-        """Runs a turn whose start is stored: a new one, or the one that followed another in its commit."""
-        held, prepared = opened.held, opened.prepared
-        opened.log.live.extend([opened.opening])
-        control = self._control(held, opened.log)
-        turn = NodeTurn(
-            held,
-            opened.log,
-            control,
-            prepared.prepare_next,
-            opens_conversation=prepared.new.new_conversation is not None,
-        )
-        self._start(turn, prepared.steps(held, control))
+    def _run_new(self, turn: NodeTurn) -> None:
+        """Runs a turn whose start is stored: by itself, or in the commit that ended the turn before it."""
+        assert turn.opened is not None
+        turn.log.live.extend([turn.opened.opening])
+        self._start(turn)
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:
         async def calling() -> int:
             await self._writer.flush(turn_log)
             return turn_log.called_at
 
-        control = TurnControl(lambda: self._steering.take_in(held, turn_log), calling)
-        control.stop.at_boundary = self.is_draining
-        return control
+        return TurnControl(lambda: self._steering.take_in(held, turn_log), calling)
 
-    def _start(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> None:
-        turn.task = asyncio.create_task(self._run(turn, steps))
-        self._running.add(turn)
+    def _start(self, turn: NodeTurn) -> None:
+        turn.control.stop.at_boundary = self.is_draining
+        self._running.add(turn, asyncio.create_task(self._run(turn)))
 
     async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
         """A turn as stored, and its log so far."""
@@ -215,17 +243,17 @@ class Runner:
         turn_log.fill(chunks, entries)
         return entries
 
-    async def _run(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> None:
-        held, turn_log = turn.held, turn.log
+    async def _run(self, turn: NodeTurn) -> None:
+        held, turn_log, course = turn.held, turn.log, turn.course
         add_to_subject(conversation_id=held.conversation.id, turn_id=held.turn.id)
         try:
             if turn.opens_conversation:
                 await self._signals.created(held.conversation)
             await self._signals.began(held)
-            while await self._step_writer.write(turn, steps, self._run_opened):
+            while await self._step_writer.write(turn, course.steps(held, turn.control)):
                 assert self._resumer is not None
                 entries = await self._entries(turn_log)
-                steps = self._resumer.steps(held, entries, turn.control, is_takeover=False)
+                course = self._resumer.resume(held, entries, is_takeover=False)
         finally:
             # Followers here continue where the turn does: on another node, or after its user's decision.
             self._running.discard(turn_log)

@@ -8,28 +8,37 @@ from dataclasses import dataclass, field
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
-from threadkeep.ports.turn_log import LEASE_MS, HeldTurn
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import LEASE_MS, OpenedTurn
 
 
 @dataclass(slots=True)
 class NodeTurn:
-    """A turn that runs here."""
+    """A turn that runs here, or will once its start is stored."""
 
     held: HeldTurn
     log: TurnLog
     control: TurnControl
-    prepare_next: PrepareNextTurn | None
-    is_resumed: bool = False
-    """Whether it had begun before, here or elsewhere."""
+    course: TurnCourse
+    opened: OpenedTurn | None = None
+    """What its start stores; None if it had begun before, here or elsewhere."""
     task: "asyncio.Task[None]" = field(init=False)
-    opens_conversation: bool = False
-    """Whether its conversation was stored with it, so that nobody knows of it yet."""
-    begun_at: float = field(default_factory=time.monotonic)
+    begun_at: float = field(init=False)
     """When it began to run here, by this process's own clock."""
-    leased_until: float = field(default_factory=lambda: time.monotonic() + LEASE_MS / 1000)
+    leased_until: float = field(init=False)
     """By this process's own clock, which is useless if the process was suspended."""
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether it had begun before, here or elsewhere."""
+        return self.opened is None
+
+    @property
+    def opens_conversation(self) -> bool:
+        """Whether its conversation is stored with it, so that nobody knows of it yet."""
+        return self.opened is not None and self.opened.new.new_conversation is not None
 
 
 class NodeTurns:
@@ -38,11 +47,12 @@ class NodeTurns:
     def __init__(self) -> None:
         self._turns: dict[TurnId, NodeTurn] = {}
 
-    def add(self, turn: NodeTurn) -> None:
+    def add(self, turn: NodeTurn, task: "asyncio.Task[None]") -> None:
         """Adds a turn that has started to run."""
-        turn_id = turn.log.turn_id
-        self._turns[turn_id] = turn
-        turn.task.add_done_callback(lambda _: self._forget(turn))
+        turn.task, turn.begun_at = task, time.monotonic()
+        turn.leased_until = turn.begun_at + LEASE_MS / 1000
+        self._turns[turn.log.turn_id] = turn
+        task.add_done_callback(lambda _: self._forget(turn))
 
     def _forget(self, turn: NodeTurn) -> None:
         if self._turns.get(turn.log.turn_id) is turn:

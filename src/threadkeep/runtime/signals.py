@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from threadkeep.domain.conversation import Conversation, EndedTurn
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.ports.bus import Bus, Signal
-from threadkeep.ports.turn_log import HeldTurn, LogChunk
 from threadkeep.runtime.user_events import UserEvents
+from threadkeep.storage.turn_log import HeldTurn
 
 log = logging.getLogger("threadkeep.turns")
 

@@ -20,6 +20,7 @@ from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.key import Key
+from threadkeep.domain.ledger import BudgetState, Charge, Reservation
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import (
@@ -50,11 +51,11 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.keys import KeyStore
-from threadkeep.ports.ledger import BudgetState, Charge, LedgerStore, Reservation
 from threadkeep.ports.models import ConnectedModel, Models
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import Calling
+from threadkeep.storage.keys import SqlKeys
+from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.turn_log import HeldTurn
 from threadkeep.tasks import taken_whole
 from threadkeep.wire.view import rfc3339
 
@@ -94,8 +95,8 @@ class Spending:
 
     def __init__(
         self,
-        ledger: LedgerStore,
-        keys: KeyStore,
+        ledger: SqlLedger,
+        keys: SqlKeys,
         models: Models,
         clock: Clock,
         zone: tzinfo,

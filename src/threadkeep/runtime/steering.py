@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.events import TurnEvent, UserMessage
+from threadkeep.domain.events import LogChunk, TurnEvent, UserMessage
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.log.format import decode_chunk, encode_chunk
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, LogChunk
 from threadkeep.runtime.signals import Signals
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 
 class SteeringMessages:

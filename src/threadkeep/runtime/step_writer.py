@@ -1,8 +1,10 @@
 """Writes a running turn's steps to its log, and does what some of them ask for: end, pause, hand off."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 
+from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict, StorageError
 from threadkeep.domain.events import (
     ApprovalRequest,
@@ -14,16 +16,17 @@ from threadkeep.domain.events import (
     Thought,
     UsageReported,
 )
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.turn_ends import RunNext, TurnEnds
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -32,15 +35,24 @@ class StepWriter:
     """Stores the steps of this node's turns, then shows them."""
 
     def __init__(
-        self, store: Store, running: NodeTurns, writer: LogWriter, turn_ends: TurnEnds, signals: Signals
+        self,
+        store: Store,
+        running: NodeTurns,
+        writer: LogWriter,
+        turn_ends: TurnEnds,
+        signals: Signals,
+        open_next: "Callable[[NodeTurn, EndedTurn, QueuedMessage], Awaitable[NodeTurn | None]]",
+        run_next: RunNext,
     ) -> None:
         self._store = store
         self._running = running
         self._writer = writer
         self._turn_ends = turn_ends
         self._signals = signals
+        self._open_next = open_next
+        self._run_next = run_next
 
-    async def write(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep], run_next: RunNext) -> bool:
+    async def write(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> bool:
         """Stores and shows a turn's steps, as far as possible; returns whether it resumes from its log."""
         held, turn_log = turn.held, turn.log
         previous = None
@@ -50,8 +62,9 @@ class StepWriter:
                     case Text() | Thought():  # nearly all
                         await turn_log.add(step)
                     case Done() | Failed():
+                        open_next = partial(self._open_next, turn)
                         await self._turn_ends.end(
-                            held, turn_log, step, prepare_next=turn.prepare_next, run_next=run_next
+                            held, turn_log, step, open_next=open_next, run_next=self._run_next
                         )
                     case TurnReceipt():
                         turn_log.receipt = step

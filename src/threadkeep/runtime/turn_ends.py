@@ -1,7 +1,7 @@
 """Stores a turn's end: its last events, its reply and the start of the next turn, in one commit."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import count
 
@@ -9,20 +9,19 @@ from threadkeep.clock import Clock
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.events import EventBody, Failed
+from threadkeep.domain.events import EventBody, Failed, LogChunk
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
 from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.metrics import Metrics
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn, LogChunk
-from threadkeep.ports.turns import WaitingEnd
-from threadkeep.runtime.next_turn import NextTurns
-from threadkeep.runtime.opened_turn import OpenedTurn
-from threadkeep.runtime.prepared_turn import PrepareNextTurn
+from threadkeep.runtime.running import NodeTurn
 from threadkeep.runtime.signals import Signals
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import WaitingEnd
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -30,7 +29,10 @@ TRIES_TO_PREPARE_NEXT = 5
 """How often to prepare the next turn if something changes meanwhile; then the queue is held."""
 
 
-RunNext = Callable[[OpenedTurn], object]
+OpenNext = Callable[[EndedTurn, QueuedMessage], Awaitable[NodeTurn | None]]
+"""Opens the turn of a queued message behind one that ends; None if it can't begin, and the queue is held."""
+RunNext = Callable[[NodeTurn], object]
+"""Runs it, once its start is stored."""
 
 
 class TurnEnds:
@@ -40,7 +42,6 @@ class TurnEnds:
         self,
         store: Store,
         writer: LogWriter,
-        next_turns: NextTurns,
         signals: Signals,
         clock: Clock,
         metrics: Metrics,
@@ -49,7 +50,6 @@ class TurnEnds:
         self._priced = priced
         self._store = store
         self._writer = writer
-        self._next_turns = next_turns
         self._signals = signals
         self._clock = clock
         self._metrics = metrics
@@ -59,7 +59,7 @@ class TurnEnds:
         held: HeldTurn,
         turn_log: TurnLog,
         *last: EventBody,
-        prepare_next: PrepareNextTurn | None = None,
+        open_next: OpenNext | None = None,
         run_next: RunNext | None = None,
     ) -> None:
         """Stores what is pending, the last events, the reply and the turn's end together, then shows them.
@@ -72,7 +72,7 @@ class TurnEnds:
         receipt, turn_log.receipt = turn_log.receipt, None  # so that the writer doesn't store it, too
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, receipt, prepare_next)
+        next_turn = await self._store_end(held, ended, chunk, receipt, open_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -88,12 +88,11 @@ class TurnEnds:
         ended: EndedTurn,
         chunk: LogChunk,
         receipt: TurnReceipt | None,
-        prepare_next: PrepareNextTurn | None,
-    ) -> OpenedTurn | None:
+        open_next: OpenNext | None,
+    ) -> NodeTurn | None:
         """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
         version, next_turn = 0, None
         for tries in count(1):
-            stored = next_turn and next_turn.as_next
             end = partial(
                 self._store.turns.end,
                 ended,
@@ -101,7 +100,7 @@ class TurnEnds:
                 held.fence,
                 receipt=receipt,
                 queue_version=version,
-                next_turn=stored,
+                next_turn=next_turn and next_turn.opened,
             )
             try:
                 await persist(end)
@@ -118,8 +117,8 @@ class TurnEnds:
                 await _give_back(next_turn)
                 raise
             version, next_turn = state.version, None
-            if state.first is not None and prepare_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
-                next_turn = await self._next_turns.open(held, ended, state.first, prepare_next)
+            if state.first is not None and open_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
+                next_turn = await open_next(ended, state.first)
         return None
 
     async def _is_stored(self, chunk: LogChunk) -> bool:
@@ -168,9 +167,9 @@ class TurnEnds:
         await self.end(held, turn_log, *last)
 
 
-async def _give_back(next_turn: OpenedTurn | None) -> None:
+async def _give_back(next_turn: NodeTurn | None) -> None:
     if next_turn is not None:
-        await next_turn.prepared.give_back()
+        await next_turn.course.give_back()
 
 
 def _log_end(turn: Turn) -> None:

@@ -7,7 +7,7 @@ from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
+from threadkeep.storage.store import Store
 
 
 def to_conversation_id(conversation_id: str) -> ConversationId:

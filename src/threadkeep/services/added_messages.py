@@ -11,18 +11,17 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import AddedMessage, Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
 from threadkeep.domain.ids import AgentId
-from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.queued import WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History
 from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
+from threadkeep.storage.store import Store
 
 TRIES = 20
 """As many writers at once each get their turn."""

@@ -7,8 +7,8 @@ from threadkeep.domain.agent import MOST_NAME_CHARACTERS, Agent, AgentDraft, Vis
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.user import User
-from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.services.agents import Agents
+from threadkeep.storage.prompt_files import FolderPromptFiles
 
 _SUFFIX = " copy"
 
@@ -16,7 +16,7 @@ _SUFFIX = " copy"
 class AgentCopies:
     """The use case of copying an agent."""
 
-    def __init__(self, agents: Agents, files: PromptFiles) -> None:
+    def __init__(self, agents: Agents, files: FolderPromptFiles) -> None:
         self._agents = agents
         self._files = files
 

@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
+from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, AuditEntry, Visibility
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
@@ -14,10 +14,9 @@ from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.mcp import GUIDE
 from threadkeep.domain.tool_rules import ToolAccess, ToolRule
 from threadkeep.domain.user import User
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerCatalog
-from threadkeep.ports.store import Store
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.storage.store import Store
 
 DEFAULT_AGENT_NAME = "Assistant"
 

@@ -7,7 +7,14 @@ from typing import Any
 import msgspec
 
 from threadkeep.clock import Clock
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import (
+    AllowedTool,
+    Approval,
+    ApprovalAction,
+    ApprovalKind,
+    Decision,
+    OpenApproval,
+)
 from threadkeep.domain.errors import (
     ApprovalAnswered,
     ApprovalExpired,
@@ -22,16 +29,16 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.engine.user_requests import Asking, run_by_client
 from threadkeep.log.writer import persist
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
 from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import MOST_RESULT_BYTES, Grant
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.reach import is_within_reach
+from threadkeep.storage.approvals import Decided
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 REFUSED_RESULT = "The client ran the tool, but its result was refused."
 NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000

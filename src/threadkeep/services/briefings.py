@@ -16,11 +16,11 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import BriefingId, ConversationId, MessageId, UserId, is_uuid, new_uuid
 from threadkeep.domain.user import User, user_id
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.ports.store import Store
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.services.agents import Agents
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History
+from threadkeep.storage.store import Store
 
 TRIES = 5
 MOST_UNREAD = 100

@@ -34,17 +34,16 @@ from threadkeep.domain.errors import (
     TurnInProgress,
 )
 from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.payloads import shown_messages
+from threadkeep.storage.store import Store
 
 COMPACTION_JOB = "compaction"
 LONGEST_JOB_S = 60 * 60.0

@@ -10,7 +10,7 @@ from threadkeep.clock import Clock
 from threadkeep.context.request import ContextMessage, to_context
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import Conversation, ListedStatus, new_session_id
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus, new_session_id
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
@@ -19,25 +19,23 @@ from threadkeep.domain.errors import (
     StorageConflict,
     TurnInProgress,
 )
-from threadkeep.domain.ids import AgentId, ConversationId, is_uuid
-from threadkeep.domain.message import Message
+from threadkeep.domain.feedback import FeedbackByMessage
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, is_uuid
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import written_so_far
-from threadkeep.ports.branches import Siblings
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.feedback import FeedbackByMessage
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.messages import MessagePage, MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.services.access import own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
 from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.services.turns import Turns
+from threadkeep.storage.branches import Siblings
+from threadkeep.storage.messages import MessagePage
+from threadkeep.storage.store import Store
 
 MOST_CONTEXT_CHARACTERS = 4 * 1024 * 1024
 DAY_MS = 24 * 60 * 60 * 1000

@@ -7,13 +7,14 @@ than they are sent.
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import LOCAL, User
-from threadkeep.ports.allowances import Allowances, StoredBytes
+from threadkeep.ports.allowances import Allowances
+from threadkeep.storage.allowances import SqlStoredBytes
 
 
 class Creations:
     """The limits on creations."""
 
-    def __init__(self, stored: StoredBytes, allowances: Allowances, caps: OperatorCaps) -> None:
+    def __init__(self, stored: SqlStoredBytes, allowances: Allowances, caps: OperatorCaps) -> None:
         self._stored = stored
         self._allowances = allowances
         self._caps = caps

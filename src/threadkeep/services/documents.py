@@ -22,10 +22,10 @@ from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.jobs.documents import READ_JOB, read_job, remove_chunks
 from threadkeep.jobs.queue import Jobs
-from threadkeep.ports.documents import DocumentFiles
 from threadkeep.ports.retriever import FoundPassages, Retriever
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.storage.documents.document_files import FolderDocumentFiles
+from threadkeep.storage.store import Store
 
 
 class Documents:
@@ -35,7 +35,7 @@ class Documents:
         self,
         store: Store,
         agents: Agents,
-        files: DocumentFiles,
+        files: FolderDocumentFiles,
         retriever: Retriever,
         jobs: Jobs,
         clock: Clock,

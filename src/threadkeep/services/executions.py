@@ -6,6 +6,7 @@ from dataclasses import replace
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest, PayloadTooLarge
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent
 from threadkeep.domain.ids import ConversationId, PayloadId, is_uuid
 from threadkeep.domain.parts import FilePart
@@ -15,12 +16,12 @@ from threadkeep.domain.user_events import UserEventType
 from threadkeep.engine.large_values import LargeValues, TooLarge
 from threadkeep.log.format import encode_chunk
 from threadkeep.log.replies import events_of
-from threadkeep.ports.executions import Recorded, RecordedRun
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.history import History
 from threadkeep.services.recording import record
 from threadkeep.services.turns import Turns
+from threadkeep.storage.executions import RecordedRun
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import Recorded
 
 MOST_EVENTS_AT_ONCE = 1_000
 

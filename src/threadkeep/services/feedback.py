@@ -5,13 +5,12 @@ from dataclasses import replace
 
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import InvalidRequest, MessageNotFound
-from threadkeep.domain.feedback import Feedback, Rating
+from threadkeep.domain.feedback import Feedback, FeedbackFilter, RatedReply, Rating
 from threadkeep.domain.message import MessageRole
 from threadkeep.domain.user import User
-from threadkeep.ports.feedback import FeedbackFilter, RatedReply
-from threadkeep.ports.store import Store
 from threadkeep.services.access import to_message_id
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 
 
 class Feedbacks:

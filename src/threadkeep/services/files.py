@@ -16,6 +16,7 @@ from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.uploaded_file import (
     ORIGINAL,
     PREVIEW,
@@ -28,12 +29,11 @@ from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_file_name, safe_media_type
 from threadkeep.log.writer import persist
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.files import Room, StoredBytes
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import ReturnedFile
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.reach import is_within_reach
+from threadkeep.storage.files import Room, StoredBytes
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.files")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import (
     Conflict,
     Forbidden,
@@ -14,16 +15,9 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, check_gateway_name
 from threadkeep.domain.user import User
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.gateways import (
-    UNKNOWN,
-    GatewayHealth,
-    GatewayStore,
-    GatewayTest,
-    GatewayTester,
-    SavedGateway,
-)
+from threadkeep.ports.gateways import UNKNOWN, GatewayHealth, GatewayTest, GatewayTester, SavedGateway
 from threadkeep.services.live_gateways import LiveGateways
+from threadkeep.storage.gateways import SqlGateways
 
 MOST_GATEWAYS = 50
 MOST_MODELS = 500
@@ -44,7 +38,7 @@ class GatewayReport:
 class Gateways:
     """The use cases of gateways; all are for admins."""
 
-    def __init__(self, store: GatewayStore, live: LiveGateways, tester: GatewayTester, clock: Clock) -> None:
+    def __init__(self, store: SqlGateways, live: LiveGateways, tester: GatewayTester, clock: Clock) -> None:
         self._store = store
         self._live = live
         self._tester = tester

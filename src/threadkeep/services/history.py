@@ -8,10 +8,11 @@ from weakref import WeakValueDictionary
 
 from threadkeep.domain.errors import StorageError, StorageUnavailable
 from threadkeep.domain.ids import AgentId, ConversationId, UserId, is_uuid
+from threadkeep.domain.message import SaidHit
 from threadkeep.domain.user import User
 from threadkeep.loops import Loops
-from threadkeep.ports.history import SaidHit, SearchFilter
-from threadkeep.ports.store import Store
+from threadkeep.storage.history import SearchFilter
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 log = logging.getLogger("threadkeep.history")

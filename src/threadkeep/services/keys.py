@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
 from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid
 from threadkeep.domain.key import MOST_KEYS, Key, KeyDraft, hash_of, new_key_value, prefix_of
 from threadkeep.domain.user import User, user_of_key
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 
 K = TypeVar("K")
 V = TypeVar("V")

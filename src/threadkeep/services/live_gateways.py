@@ -8,7 +8,8 @@ from contextlib import suppress
 from threadkeep.domain.model import GatewayConfig
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED, Bus, Signal
-from threadkeep.ports.gateways import GatewayHealth, GatewayState, GatewayStore, RunningGateways
+from threadkeep.ports.gateways import GatewayHealth, GatewayState, RunningGateways
+from threadkeep.storage.gateways import SqlGateways
 from threadkeep.tasks import end_tasks
 
 CHANGED = "gateways"
@@ -24,7 +25,7 @@ class LiveGateways:
 
     def __init__(
         self,
-        store: GatewayStore,
+        store: SqlGateways,
         running: RunningGateways,
         bus: Bus,
         loops: Loops,

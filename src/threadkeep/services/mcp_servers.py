@@ -7,9 +7,9 @@ from threadkeep.domain.errors import McpServerNotFound
 from threadkeep.domain.mcp import RETRIEVER, ServerSource
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import ServerCatalog, ServerReport, ServerState, ServerStatus, ServerStatuses
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Tool
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 
 # The state of a server about which nothing is known yet.
 _AT_FIRST = {

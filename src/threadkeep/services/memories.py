@@ -7,8 +7,8 @@ from threadkeep.domain.errors import MemoryNotFound
 from threadkeep.domain.ids import AgentId, MemoryId, is_uuid
 from threadkeep.domain.memory import Memory
 from threadkeep.domain.user import User, check_instructions
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
+from threadkeep.storage.store import Store
 
 
 class Memories:

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, ConversationMode
-from threadkeep.domain.approval import Decision
+from threadkeep.domain.approval import Approval, Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     ApprovalNotFound,
@@ -22,20 +22,18 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.events import ApprovalResponse
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, is_uuid
-from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.message import Message, MessageRole, MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.text import check_storable
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.approvals import Approval
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.sending import NewConversation, NewMessage, Sending, is_retried
+from threadkeep.storage.store import Store
 
 MOST_ID_CHARACTERS = 200
 MESSAGES_AT_ONCE = 100

@@ -7,11 +7,11 @@ from threadkeep.context.request import is_in_context
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.ids import ConversationId
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.user import User
-from threadkeep.ports.messages import MessageStore, MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.services.access import branch_up_to, own_conversation
+from threadkeep.storage.messages import SqlMessages
+from threadkeep.storage.store import Store
 
 MESSAGES_A_PAGE = 1000
 ROWS_AT_ONCE = 500
@@ -19,7 +19,7 @@ TRIES = 5
 
 
 async def latest_messages(
-    messages: MessageStore,
+    messages: SqlMessages,
     conversation_id: ConversationId,
     window: MessageWindow,
     *,
@@ -62,12 +62,12 @@ async def messages_up_to(
     raise Conflict("The conversation is changing too quickly. Try again.")
 
 
-async def _messages(messages: MessageStore, conversation_id: ConversationId, branch: Branch) -> list[Message]:
+async def _messages(messages: SqlMessages, conversation_id: ConversationId, branch: Branch) -> list[Message]:
     return [it async for page in branch_pages(messages, conversation_id, branch) for it in page]
 
 
 async def branch_pages(
-    messages: MessageStore, conversation_id: ConversationId, branch: Branch
+    messages: SqlMessages, conversation_id: ConversationId, branch: Branch
 ) -> AsyncGenerator[Sequence[Message]]:
     """The messages of a branch, from the first one on, a page at a time."""
     on_path = MessageWindow(before_seq=branch.fork_seq + 1)
@@ -80,7 +80,7 @@ async def branch_pages(
 
 
 async def _pages(
-    messages: MessageStore, conversation_id: ConversationId, window: MessageWindow
+    messages: SqlMessages, conversation_id: ConversationId, window: MessageWindow
 ) -> AsyncGenerator[Sequence[Message]]:
     while page := await messages.page(conversation_id, window, offset=0, limit=ROWS_AT_ONCE):
         yield page

@@ -12,10 +12,9 @@ import msgspec
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import ToolCallPart, with_calls
-from threadkeep.domain.tool_call import ToolCall, shown_refs
+from threadkeep.domain.tool_call import ToolCall, ToolRecord, shown_refs
 from threadkeep.log.values import load_values
-from threadkeep.ports.messages import ToolRecord
-from threadkeep.ports.payloads import PayloadStore
+from threadkeep.storage.payloads.database import SqlPayloads
 
 MOST_TAKEN_APART_BYTES = 64 * 1024
 MOST_VALUE_BYTES = 8 * 1024 * 1024
@@ -27,7 +26,7 @@ _Shown = TypeVar("_Shown", Message, ToolRecord)
 _Ref = tuple[ConversationId, PayloadId]
 
 
-async def shown_messages(store: PayloadStore, messages: Sequence[Message]) -> Sequence[Message]:
+async def shown_messages(store: SqlPayloads, messages: Sequence[Message]) -> Sequence[Message]:
     """Messages as pages show them, with their tools' results."""
     refs = [ref for it in messages for ref in _refs_of(it)]
     if not refs:
@@ -36,7 +35,7 @@ async def shown_messages(store: PayloadStore, messages: Sequence[Message]) -> Se
     return await asyncio.to_thread(lambda: [_with_values(message, found) for message in messages])
 
 
-async def shown_records(store: PayloadStore, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
+async def shown_records(store: SqlPayloads, records: Sequence[ToolRecord]) -> Sequence[ToolRecord]:
     """Tool calls as pages show them, with their arguments and results."""
     found = await _load(store, [ref for it in records for ref in _refs_of(it)])
     return await asyncio.to_thread(
@@ -44,7 +43,7 @@ async def shown_records(store: PayloadStore, records: Sequence[ToolRecord]) -> S
     )
 
 
-async def fitting(store: PayloadStore, items: Sequence[_Shown]) -> Sequence[_Shown]:
+async def fitting(store: SqlPayloads, items: Sequence[_Shown]) -> Sequence[_Shown]:
     """As many of the first messages or calls as a page has room for with their values; at least one."""
     refs = [_refs_of(it) for it in items]
     if not any(refs):
@@ -57,7 +56,7 @@ async def fitting(store: PayloadStore, items: Sequence[_Shown]) -> Sequence[_Sho
     return items[: max(count, 1)]
 
 
-async def _load(store: PayloadStore, refs: Sequence[_Ref]) -> Mapping[PayloadId, bytes]:
+async def _load(store: SqlPayloads, refs: Sequence[_Ref]) -> Mapping[PayloadId, bytes]:
     """Values by their ids, each from the conversation that names it."""
     found: dict[PayloadId, bytes] = {}
     for conversation_id, ids in _by_conversation(refs).items():

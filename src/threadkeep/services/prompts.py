@@ -34,11 +34,11 @@ from threadkeep.domain.text import check_storable, is_blank
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import PromptComponent
 from threadkeep.jobs.hourly import ORPHANED_S
-from threadkeep.ports.prompt_files import PromptFiles
 from threadkeep.ports.roles import Roles
-from threadkeep.ports.store import Store
 from threadkeep.services.agents import Agents
 from threadkeep.services.model_choice import ModelChoice
+from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.prompts")
 
@@ -47,7 +47,7 @@ class Prompts:
     """The use cases of system prompts. Without `roles`, prompts don't mention roles."""
 
     def __init__(
-        self, store: Store, agents: Agents, files: PromptFiles, roles: Roles | None, choice: ModelChoice
+        self, store: Store, agents: Agents, files: FolderPromptFiles, roles: Roles | None, choice: ModelChoice
     ) -> None:
         self._store = store
         self._agents = agents

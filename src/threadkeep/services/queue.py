@@ -8,9 +8,9 @@ from threadkeep.domain.message import check_user_content
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
-from threadkeep.ports.store import Store
 from threadkeep.services.access import agent_to_ask, own_conversation, to_message_id
 from threadkeep.services.turns import Turns
+from threadkeep.storage.store import Store
 
 
 class Queue:

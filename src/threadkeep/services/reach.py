@@ -20,8 +20,8 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import FIRST_UUID, AgentId, is_uuid
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent
-from threadkeep.ports.keys import OfAgents
-from threadkeep.ports.store import Store
+from threadkeep.storage.keys import OfAgents
+from threadkeep.storage.store import Store
 
 NOT_FOUND: Mapping[OfAgents, type[NotFound]] = {
     "conversation_id": ConversationNotFound,

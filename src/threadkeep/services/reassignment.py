@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, UserId
-from threadkeep.ports.imports.whole_conversations import Moved
-from threadkeep.ports.store import Store
+from threadkeep.storage.imports.reassignment import Moved
+from threadkeep.storage.store import Store
 
 INDEXED_AT_ONCE = 200
 

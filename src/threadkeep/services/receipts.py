@@ -10,8 +10,8 @@ from threadkeep.domain.errors import TurnNotFound
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock
-from threadkeep.ports.store import Store
 from threadkeep.services.turns import Turns
+from threadkeep.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

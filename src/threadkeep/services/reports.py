@@ -11,17 +11,16 @@ from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ArtifactNotFound, InvalidRequest, PayloadTooLarge
 from threadkeep.domain.ids import PayloadId, UserId, is_uuid
-from threadkeep.domain.message import Message, MessageRole
+from threadkeep.domain.message import Message, MessageRole, MessageWindow
 from threadkeep.domain.parts import ToolCallPart
-from threadkeep.domain.payload import Payload
+from threadkeep.domain.payload import Lost, Payload
+from threadkeep.domain.tool_call import ToolCallFilter, ToolRecord
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_media_type
 from threadkeep.fair_slots import FairSlots
-from threadkeep.ports.messages import MessageWindow, ToolCallFilter, ToolRecord
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.payloads import fitting, shown_messages, shown_records
+from threadkeep.storage.store import Store
 
 MESSAGES_AT_ONCE = 50
 WRITTEN_AT_ONCE = 2

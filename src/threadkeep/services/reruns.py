@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC
+from functools import partial
 from typing import Any, Literal
 
 from threadkeep.clock import Clock
@@ -21,42 +22,47 @@ from threadkeep.domain.errors import (
     NotRerunnable,
     TurnNotFound,
 )
-from threadkeep.domain.events import Failed, TurnEvent
+from threadkeep.domain.events import Failed, TurnEvent, UserMessage
 from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
+from threadkeep.domain.money import Purpose
 from threadkeep.domain.parts import FilePart, ToolCallPart, UserTextPart, content_of, tool_calls_of
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.loop import TurnLimits
-from threadkeep.engine.recorded_calls import CallKey, RecordedCall, call_key, in_both
-from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
-from threadkeep.engine.turn_models import why_unfit
-from threadkeep.ports.gateway import Block, ImageBlock, ModelEvent, ModelRequest, ToolResultBlock
+from threadkeep.engine.loop import Surroundings, TurnLimits
+from threadkeep.engine.model_call import ModelReads
+from threadkeep.engine.recorded_calls import (
+    CallKey,
+    NeedsTool,
+    RecordedCall,
+    RecordedTools,
+    call_key,
+    in_both,
+)
+from threadkeep.engine.turn_models import TurnModels, why_unfit
+from threadkeep.logs import add_to_subject
+from threadkeep.ports.gateway import (
+    GatewayError,
+    ImageBlock,
+    ModelEvent,
+    ModelRequest,
+    ReplyBrokeOff,
+    ToolResultBlock,
+    ToolSpec,
+)
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
+from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
+from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.storage.store import Store
 
 # The model read no result of these.
 _UNREAD = {ToolCallStatus.RUNNING, ToolCallStatus.INTERRUPTED}
-
-Meter = Callable[[ConnectedModel, Agent, User], ConnectedModel]
-"""A model whose calls are reserved and charged, within the budgets of a user and an agent."""
-PriceUsage = Callable[[str | None, Usage], Usage]
-"""A model's usage with its cost."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RerunChanges:
-    """What a rerun changes; the rest is as it was."""
-
-    model: str | None = None
-    temperature: float | None = None
-    system_prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class RunCall:
 
     call: ToolCall
     arguments: Mapping[str, Any]
+    reads: ModelReads | None = None
+    """What the model read of it, if a rerun can take that."""
     in_both: bool = False
     """Whether the other run made it, too."""
 
@@ -103,14 +111,19 @@ class FinishedRerun:
     original: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Readable:
-    """A turn that the user may run again, with its agent."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """What a rerun takes from the turn that it repeats."""
 
     turn: Turn
-    agent: Agent
-    is_owner: bool
-    """Whether the agent is the user's own."""
+    question: str
+    request: ModelRequest
+    calls: Sequence[RecordedCall]
+    steered: Sequence[UserTextPart]
+    """What the user sent while the turn ran; each belongs after the model call of its iteration."""
+    contents: Mapping[PayloadId, bytes]
+    """The files of the request and of the calls' results."""
+    run: Run
 
 
 class Reruns:
@@ -121,56 +134,50 @@ class Reruns:
         store: Store,
         choice: ModelChoice,
         places: ReplyPlaces,
+        spending: Spending,
         clock: Clock,
         caps: OperatorCaps = NO_CAPS,
-        *,
-        meter: Meter,
-        price: PriceUsage,
     ) -> None:
         self._store = store
         self._choice = choice
         self._places = places
+        self._spending = spending
         self._clock = clock
         self._caps = caps
-        self._meter = meter
-        self._price = price
 
-    async def prepare(self, user: User, turn_id: str, changes: RerunChanges) -> "Rerun":
-        """A rerun that is about to begin. Refuses what can't be run again, or not by this user."""
-        readable = await self._readable(user, turn_id)
-        turn, agent = readable.turn, self._caps.limited(readable.agent)
-        if changes.system_prompt is not None and not readable.is_owner:
+    async def prepare(
+        self,
+        user: User,
+        turn_id: str,
+        *,
+        model: str | None = None,
+        temperature: float | None = None,
+        system_prompt: str | None = None,
+    ) -> "Rerun":
+        """Begins a rerun with these changes. Refuses what can't be run again, or not by this user."""
+        turn, agent = await self._readable(user, turn_id)
+        agent = self._caps.limited(agent)
+        if system_prompt is not None and not agent.is_owned_by(user):
             raise Forbidden("Only the agent's owner can change the system prompt.", param="systemPrompt")
         if turn.is_active:
             raise NotRerunnable("The turn has not ended yet.")
-        model = self._model(agent, changes.model or turn.model, is_owner=readable.is_owner)
-        request = await self._request(turn, changes, model)
-        if reason := why_unfit(request, model):
-            raise InvalidRequest(f"{model.id} can't answer this request: {reason}", param="model")
-        asked, reply = await self._messages(turn)
-        recorded = await self._recorded(turn, reply, request, model)
-        contents = await self._contents(turn, request, recorded)
+        chosen = self._model(user, agent, model or turn.model)
+        request = await self._request(turn, chosen, system_prompt)
+        if temperature is not None:
+            request = replace(request, temperature=temperature)
+        if reason := why_unfit(request, chosen):
+            raise InvalidRequest(f"{chosen.id} can't answer this request: {reason}", param="model")
+        original = await self._original(turn, request, chosen)
         place = await self._places.take(user.id)
-        original = Original(
-            turn=turn,
-            request=request,
-            calls=[it.recorded for it in recorded if it.recorded],
-            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
-            contents=contents,
-        )
-        return Rerun(
-            asked.text if asked else "",
-            _original_run(turn, reply, [it.shown for it in recorded]),
-            original,
-            self._meter(model, agent, user),
-            TurnLimits(agent.settings.max_iterations, agent.settings.generation_timeout_s),
-            self._clock,
-            self._price,
-            lambda: self._places.hold(place),
-        )
+        add_to_subject(turn_id=turn.id)
+        metered = self._spending.metered(chosen, agent, user, Purpose.RERUN)
+        settings = agent.settings
+        limits = TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False)
+        priced = partial(self._spending.priced, chosen.id)
+        return Rerun(original, metered, limits, self._clock, self._places.hold(place), priced)
 
-    async def _readable(self, user: User, turn_id: str) -> Readable:
-        """One of the user's turns, or one that is shared with them as the agent's owner."""
+    async def _readable(self, user: User, turn_id: str) -> tuple[Turn, Agent]:
+        """One of the user's turns, or one that is shared with them as the agent's owner, and its agent."""
         shared = await self._store.feedback.shared_turn(TurnId(turn_id.lower())) if is_uuid(turn_id) else None
         try:
             turn = await own_turn(self._store, user, turn_id)
@@ -181,47 +188,52 @@ class Reruns:
             turn = await self._store.turns.get(shared.user_id, TurnId(turn_id.lower()))
             if turn is None:
                 raise
-            return Readable(turn, agent, is_owner=True)
+            return turn, agent
         try:
             conversation = await own_conversation(self._store, user, turn.conversation_id)
             agent = await agent_to_ask(self._store, user, conversation)
         except (ConversationNotFound, AgentNotFound) as exc:
             raise TurnNotFound if isinstance(exc, ConversationNotFound) else exc from exc
-        return Readable(turn, agent, is_owner=agent.is_owned_by(user))
+        return turn, agent
 
-    def _model(self, agent: Agent, wanted: str | None, *, is_owner: bool) -> ConnectedModel:
+    def _model(self, user: User, agent: Agent, wanted: str | None) -> ConnectedModel:
         """The model to try: one that the agent offers; its owner could offer any."""
-        if is_owner:
+        if agent.is_owned_by(user):
             agent = replace(agent, settings=replace(agent.settings, models=(ANY_MODEL,)))
         return self._choice.chosen(agent, wanted)
 
-    async def _request(self, turn: Turn, changes: RerunChanges, model: ConnectedModel) -> ModelRequest:
+    async def _request(self, turn: Turn, model: ConnectedModel, system_prompt: str | None) -> ModelRequest:
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
         if found is None:
             raise NotRerunnable("What the model received in this turn is not stored.")
         receipt, texts = found
         try:
-            request = rebuild_request(receipt, texts, system_prompt=changes.system_prompt)
+            request = rebuild_request(receipt, texts, system_prompt=system_prompt)
         except KeyError as exc:
             raise NotRerunnable("Some of what the model received in this turn is no longer stored.") from exc
         most = (request.max_tokens, self._caps.reply_tokens or None, model.model.max_output_tokens)
-        return replace(
-            request,
-            temperature=request.temperature if changes.temperature is None else changes.temperature,
-            max_tokens=min((it for it in most if it), default=None),
-            cache_key=None,
-        )
+        return replace(request, max_tokens=min((it for it in most if it), default=None), cache_key=None)
 
-    async def _messages(self, turn: Turn) -> tuple[Message | None, Message]:
+    async def _original(self, turn: Turn, request: ModelRequest, model: ConnectedModel) -> Original:
         asked = await self._store.messages.get(turn.conversation_id, turn.user_message_id)
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
-        return asked, reply
+        calls = await self._calls(turn, reply, request, model)
+        known = [(it, it.reads) for it in calls if it.reads]
+        return Original(
+            turn=turn,
+            question=asked.text if asked else "",
+            request=request,
+            calls=[RecordedCall(it.call, model_name_of(it.call), it.arguments, reads) for it, reads in known],
+            steered=[it for it in reply.parts if isinstance(it, UserTextPart) and not it.superseded],
+            contents=await self._contents(turn, request, calls),
+            run=_original_run(turn, reply, calls),
+        )
 
-    async def _recorded(
+    async def _calls(
         self, turn: Turn, reply: Message, request: ModelRequest, model: ConnectedModel
-    ) -> "list[_KnownCall]":
+    ) -> list[RunCall]:
         """The calls of a turn with what the model read of them."""
         calls = [it.call for it in reply.parts if isinstance(it, ToolCallPart) and not it.superseded]
         refs = {ref for call in calls for ref in read_refs(call, is_short=False)}
@@ -237,17 +249,12 @@ class Reruns:
         return [_known(call, rendering, images) for call in calls]
 
     async def _contents(
-        self, turn: Turn, request: ModelRequest, recorded: "Iterable[_KnownCall]"
+        self, turn: Turn, request: ModelRequest, calls: Iterable[RunCall]
     ) -> Mapping[PayloadId, bytes]:
         """The files that the model received or may receive again."""
         sent = {it.content_id for it in files_in(request.messages)}
-        returned = {
-            block.content_id
-            for it in recorded
-            if it.recorded
-            for block in it.recorded.reads
-            if isinstance(block, ImageBlock)
-        }
+        read = (block for call in calls for block in call.reads or ())
+        returned = {block.content_id for block in read if isinstance(block, ImageBlock)}
         return await self._load(turn, map(PayloadId, sent | returned))
 
     async def _load(self, turn: Turn, ids: Iterable[PayloadId]) -> dict[PayloadId, bytes]:
@@ -258,23 +265,14 @@ class Reruns:
         return kept
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownCall:
-    """A call of the original; `recorded` if the model read its result."""
-
-    shown: RunCall
-    recorded: RecordedCall | None
-
-
-def _known(call: ToolCall, rendering: Rendering, images: Sequence[FilePart]) -> _KnownCall:
+def _known(call: ToolCall, rendering: Rendering, images: Sequence[FilePart]) -> RunCall:
+    """A call of the original, with what the model read of it."""
     arguments = rendering.arguments_of(call)
     if call.status in _UNREAD:
-        return _KnownCall(RunCall(call, arguments), None)
+        return RunCall(call, arguments)
     result = ToolResultBlock(call.tool_call_id, rendering.reads(call), call.status is not ToolCallStatus.OK)
     own = (it for it in images if it.tool_call_id == call.tool_call_id)
-    blocks: Iterable[Block] = rendering.files.image_blocks(own, call.tool_call_id)
-    recorded = RecordedCall(call, model_name_of(call), arguments, (result, *blocks))
-    return _KnownCall(RunCall(call, arguments), recorded)
+    return RunCall(call, arguments, (result, *rendering.files.image_blocks(own, call.tool_call_id)))
 
 
 def _original_run(turn: Turn, reply: Message, calls: Sequence[RunCall]) -> Run:
@@ -287,55 +285,56 @@ def _original_run(turn: Turn, reply: Message, calls: Sequence[RunCall]) -> Run:
     )
 
 
-class Rerun:
-    """A rerun: its events as they come, then what came of it."""
+class Rerun(Completion):
+    """A turn's request that runs again: its events as they come, then what came of it.
+
+    It asks for one model, and once for each of its replies.
+    """
 
     def __init__(
         self,
-        question: str,
-        run_before: Run,
         original: Original,
         model: ConnectedModel,
         limits: TurnLimits,
         clock: Clock,
-        price: PriceUsage,
-        in_place: Callable[[], AbstractAsyncContextManager[None]],
+        place: AbstractAsyncContextManager[None],
+        priced: Callable[[Usage], Usage],
     ) -> None:
-        self._in_place = in_place
-        self._question = question
-        self._run_before = run_before
         self._original = original
         self._model = model
-        self._limits = limits
-        self._clock = clock
-        self._price = price
+        self._priced = priced
+        self._steered = original.steered
+        self._calls = 0
         self._folding = Folding()
         self._failure: Failed | None = None
         self.over_budget: BudgetExceeded | None = None
         """The budget that had no room for it, if one ended it."""
         self._began_at = self._ended_at = clock()
 
-    async def events(self) -> AsyncGenerator[TurnEvent]:
-        """Runs it, like a turn."""
-        self._began_at = self._clock()
-        running = rerun(
-            self._original,
-            self._call_model,
-            self._limits,
-            model=self._model.id,
-            signed_by=self._model.signer,
-        )
-        seq = 0
-        async with self._in_place(), aclosing(running):
-            async for body in running:
-                seq, self._ended_at = seq + 1, self._clock()
-                event = TurnEvent(self._original.turn.id, seq, self._ended_at, body)
-                self._folding.add(event)
-                if isinstance(body, Failed):
-                    self._failure = body
-                yield event
+        contents, turn = Contents(original.contents), replace(original.turn, model=model.id)
 
-    async def _call_model(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+            return original.request
+
+        around = Surroundings(
+            models=TurnModels(_AskedOnce(model.model, model.gateway, self._ask)),
+            tools=RecordedTools(original.calls),
+            limits=limits,
+            load=contents.load,
+            steering=self._steered_by_now,
+            after_reply=self._all_steered,
+        )
+        super().__init__(turn, build, around, contents, clock, place)
+
+    def _show(self, event: TurnEvent) -> None:
+        super()._show(event)
+        self._folding.add(event)
+        self._ended_at = event.at
+        if isinstance(event.body, Failed):
+            self._failure = event.body
+
+    async def _ask(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self._calls += 1
         try:
             async with aclosing(self._model.stream(request)) as stream:
                 async for event in stream:
@@ -343,26 +342,54 @@ class Rerun:
         except BudgetExceeded as exc:
             self.over_budget = exc
             raise
+        except ReplyBrokeOff as exc:  # which the loop would ask for again
+            raise GatewayError(exc.message, retryable=exc.retryable) from exc
+
+    async def _steered_by_now(self) -> Sequence[UserMessage]:
+        """What the user had sent after as many model calls."""
+        return self._take_in([it for it in self._steered if self._calls >= max(it.iteration, 1)])
+
+    async def _all_steered(self) -> Sequence[UserMessage]:
+        """All the rest, as nothing else is to follow."""
+        return self._take_in(self._steered)
+
+    def _take_in(self, due: Sequence[UserTextPart]) -> Sequence[UserMessage]:
+        self._steered = [it for it in self._steered if it not in due]
+        messages = [UserMessage(it.message_id, it.text) for it in due]
+        for message in messages:
+            self.add(message)
+        return messages
 
     def finished(self) -> FinishedRerun:
         """What came of it, once its events have ended."""
-        run, before, failure = self._run(), self._run_before, self._failure
-        outcome = "COMPLETED" if failure is None else "NEEDS_TOOL" if failure.code == NEEDS_TOOL else "FAILED"
+        run, before, failure = self._run_again(), self._original.run, self._failure
+        needs_tool = failure is not None and failure.code == NeedsTool.code
         return FinishedRerun(
-            turn_id=self._original.turn.id,
-            question=self._question,
-            outcome=outcome,
+            turn_id=self.turn.id,
+            question=self._original.question,
+            outcome="NEEDS_TOOL" if needs_tool else "FAILED" if failure else "COMPLETED",
             failure=failure,
             rerun=run.beside(before),
             original=before.beside(run),
         )
 
-    def _run(self) -> Run:
+    def _run_again(self) -> Run:
         parts = tuple(self._folding.parts)
         return Run(
             model=self._model.id,
             text=content_of(parts),
             calls=[RunCall(it, it.arguments) for it in tool_calls_of(parts)],
-            usage=self._price(self._model.id, self._folding.usage),
+            usage=self._priced(self._folding.usage),
             duration_ms=self._ended_at - self._began_at,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _AskedOnce(ConnectedModel):
+    """The model of a rerun, called by it."""
+
+    ask: Callable[[ModelRequest], AsyncGenerator[ModelEvent]]
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        """Calls it."""
+        return self.ask(request)

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, TurnInProgress, TurnNotFound
 from threadkeep.domain.ids import TurnId, UserId, is_uuid, new_uuid
+from threadkeep.domain.turn import RunningTurn
 from threadkeep.domain.user import User
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import RunningTurn
 from threadkeep.runtime.node import Node
+from threadkeep.storage.store import Store
 
 TURNS_AT_ONCE = 200
 

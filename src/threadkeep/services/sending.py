@@ -22,22 +22,20 @@ from threadkeep.domain.errors import (
     StorageConflict,
     TurnInProgress,
 )
-from threadkeep.domain.ids import AgentId, MessageId, TurnId
-from threadkeep.domain.message import Message, MessageRole, check_user_content
+from threadkeep.domain.ids import AgentId, IdempotencyKey, MessageId, TurnId
+from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import NewTurn, QueueChange
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import NewTurn, QueueChange
 
 TRIES = 5
 TRIES_TO_STOP = 100

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnInProgress, TurnNotFound
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.log.values import whole_chunks
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.runtime.following import ALL_SEEN, Follower
 from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.payloads import shown_messages
+from threadkeep.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Turns:
     @property
     def is_draining(self) -> bool:
         """Whether this process is shutting down and starts no more turns."""
-        return self._node.is_draining
+        return self._node.runner.is_draining
 
     async def drain(self, grace_s: float) -> None:
         """Starts no more turns and hands off the running ones, within a grace period."""

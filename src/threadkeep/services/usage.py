@@ -6,10 +6,10 @@ from datetime import date
 
 from threadkeep.domain.errors import Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, is_uuid
+from threadkeep.domain.ledger import BudgetState, UsageFilter, UsageSum
 from threadkeep.domain.user import User
-from threadkeep.ports.ledger import BudgetState, UsageFilter, UsageSum
-from threadkeep.ports.store import Store
 from threadkeep.runtime.spending import Spending
+from threadkeep.storage.store import Store
 
 DEFAULT_DAYS = 30
 MOST_DAYS = 366

@@ -7,10 +7,10 @@ from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
 from threadkeep.ports.mcp import PersonalServers
-from threadkeep.ports.store import Store
 from threadkeep.services.keys import Keys
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.storage.store import Store
 
 
 class Users:

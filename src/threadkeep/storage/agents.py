@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from threadkeep.domain.agent import Agent, Visibility
+from threadkeep.domain.agent import Agent, AuditEntry, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json, to_object
@@ -70,7 +69,7 @@ _AUDIT_PAGE = Statement(
 
 
 class SqlAgents:
-    """The agents of a database."""
+    """Agents, and the audit log of their changes."""
 
     def __init__(self, database: Database, box: SecretBox, rows: ConversationRows) -> None:
         self._database = database
@@ -82,16 +81,16 @@ class SqlAgents:
         await self._database.write(lambda: self._add(agent, entry))
 
     async def add_shipped(self, agent: Agent) -> None:
-        """Stores an agent that every installation ships with, unless it exists already."""
+        """Stores an agent that exists from the first start on, unless it already exists."""
         await self._database.execute(_ADD_SHIPPED(**self._values(agent)))
 
     async def get_default(self) -> Agent:
-        """The default agent."""
+        """The default agent, created at the first start."""
         (row,) = await self._database.fetch(_GET_DEFAULT())
         return self._agent(row)
 
     async def get(self, agent_id: AgentId) -> Agent | None:
-        """One agent, even a deleted one."""
+        """An agent, deleted or not; the caller decides who may see it."""
         rows = await self._database.fetch(_GET(id=agent_id))
         return self._agent(rows[0]) if rows else None
 
@@ -121,7 +120,7 @@ class SqlAgents:
     async def update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]
     ) -> Agent | None:
-        """Reads, changes and writes one agent exclusively."""
+        """Reads, changes and writes an agent exclusively; the change must be pure."""
         return await self._database.write(lambda: self._update(agent_id, change, entry))
 
     async def run_programs(self) -> bool:
@@ -130,7 +129,7 @@ class SqlAgents:
         return any(self._column.decode(settings).runs_programs for (settings,) in rows)
 
     async def note(self, entry: AuditEntry) -> None:
-        """Adds an entry to the audit log."""
+        """Adds an entry to the audit log without changing an agent."""
         await self._database.execute(audit_query(entry))
 
     async def audit_page(self, *, before: str | None, offset: int, limit: int) -> Sequence[AuditEntry]:

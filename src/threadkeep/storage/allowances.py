@@ -222,7 +222,7 @@ class SqlStoredBytes:
         return await self._database.read(lambda: _of_user(user_id))
 
     async def of_conversation(self, conversation_id: ConversationId) -> int:
-        """The bytes of a conversation's rows and texts."""
+        """The bytes of a conversation's rows and texts; files count for their user."""
         rows = await self._database.fetch(OF_CONVERSATION(conversation_id=conversation_id))
         return rows[0][0] if rows else 0
 

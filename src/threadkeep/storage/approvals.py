@@ -1,19 +1,38 @@
 """What turns ask their users, in the database."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import msgspec
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import (
+    AllowedTool,
+    Approval,
+    ApprovalAction,
+    ApprovalKind,
+    Decision,
+    OpenApproval,
+)
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.approvals import AllowedTool, Approval, Decided, OpenApproval
 from threadkeep.ports.tools import Grant
-from threadkeep.ports.turn_log import LOG_VERSION, Lease
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
+from threadkeep.storage.turns import LOG_VERSION, Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a decision: it counts, an earlier one does, or the request is no longer open.
+
+    `held` is the turn, if it was waiting and the node that received the decision can read its log; that node
+    runs it now. Otherwise another node does.
+    """
+
+    outcome: Literal["taken", "same", "other", "over"]
+    held: HeldTurn | None = None
+
 
 # Storing it again, after a lost reply, changes nothing.
 _ADD = Statement(
@@ -95,7 +114,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class SqlApprovals:
-    """The requests of a database."""
+    """Turns' requests to their users."""
 
     def __init__(self, database: Database, turn_log: SqlTurnLog) -> None:
         self._database = database
@@ -128,7 +147,7 @@ class SqlApprovals:
         return _approval(rows[0]) if rows else None
 
     async def open_of(self, user_id: UserId, turn_id: TurnId | None = None) -> Sequence[OpenApproval]:
-        """The open requests of a user's turns, or of one turn, oldest first."""
+        """The open requests of a user's turns, or of one of them, oldest first."""
         query = _OPEN(user_id=user_id) if turn_id is None else _OPEN_OF_TURN(turn_id=turn_id)
         return [_open_approval(row) for row in await self._database.fetch(query)]
 
@@ -138,7 +157,7 @@ class SqlApprovals:
         return {id_: _decode_decision(decision) for id_, decision in rows}
 
     async def granted(self, conversation_id: ConversationId) -> frozenset[Grant]:
-        """The tools that a conversation's user allows in it."""
+        """The tools that a conversation's user has allowed in it."""
         rows = await self._database.fetch(_GRANTED(conversation_id=conversation_id))
         return frozenset((server, tool_name, definition) for server, tool_name, definition in rows)
 
@@ -189,7 +208,7 @@ class SqlApprovals:
         return [TurnId(turn_id) for (turn_id,) in rows]
 
     async def close_of_ended(self, now: int) -> int:
-        """Closes expired requests of turns that have ended."""
+        """Closes expired requests of turns that have ended; returns how many."""
         closed = 0
         while ids := await self._database.execute(_CLOSE(now=now, limit=CLOSED_AT_ONCE)):
             closed += len(ids)

@@ -4,16 +4,28 @@ A child's number is larger than its parent's. So the active path is a range of t
 seq)`, and moving it changes only what follows the fork.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.message import Message, MessageStatus
-from threadkeep.ports.branches import OutlinedMessage, Siblings
 from threadkeep.storage.compactions import RENEW_ARCHIVED
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Rows, Statement
+
+Siblings = Mapping[MessageId, Sequence[MessageId]]
+"""For each message, the ids of all messages with the same parent, including itself, oldest first."""
+
+
+class OutlinedMessage(NamedTuple):
+    """A message without its content."""
+
+    id: MessageId
+    seq: int
+    status: MessageStatus
+
 
 # From a message back to the first one that is on the path.
 _BACK = Statement(
@@ -97,13 +109,13 @@ _FIRSTS = Statement(
 
 
 class SqlBranches:
-    """The branches of a database."""
+    """The branches of conversations."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def up_to(self, conversation_id: ConversationId, message_id: MessageId | None) -> Branch | None:
-        """The branch that ends with a message, or before the first one."""
+        """The branch that ends with a message, or before the first one; None if the message is not found."""
         return await self._database.read(lambda: _up_to(conversation_id, message_id))
 
     async def through(self, conversation_id: ConversationId, message_id: MessageId) -> Branch | None:
@@ -113,7 +125,7 @@ class SqlBranches:
     async def outline(
         self, conversation_id: ConversationId, *, after_seq: int, to_seq: int | None, limit: int
     ) -> Sequence[OutlinedMessage]:
-        """A run of messages: of the active path up to a number, or of all."""
+        """Some messages in their order, after a number: of the active path up to a number, or of all."""
         statement = _OUTLINE_OF_ALL if to_seq is None else _OUTLINE
         rows = await self._database.fetch(
             statement(
@@ -133,7 +145,10 @@ class SqlBranches:
         return rows[0][0] if rows else None
 
     async def follow(self, conversation: Conversation, branch: Branch) -> None:
-        """Makes a branch the active path, unless it has changed since it was read or a turn has started."""
+        """Makes a branch the active path of a conversation.
+
+        StorageConflict if a turn has begun in it or its path has changed since it was read.
+        """
         await self._database.write(lambda: _follow(conversation, branch))
 
     async def siblings(self, conversation_id: ConversationId, messages: Iterable[Message]) -> Siblings:

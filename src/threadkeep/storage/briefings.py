@@ -1,6 +1,6 @@
 """Briefings in the database."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from threadkeep.domain.briefing import Briefing, Priority
@@ -8,11 +8,14 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, AgentId, BriefingId, MessageId, UserId
 from threadkeep.domain.message import Message
-from threadkeep.ports.briefings import CheckUnread
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.messages import add_card
 from threadkeep.storage.users import ENSURE_USER, lock_known
+
+CheckUnread = Callable[[int], None]
+"""Rejects a briefing if the user has this many unread ones from the owner's agents."""
+
 
 _COLUMNS = "id, agent_id, user_id, title, summary, priority, data, actions, created_at, read_at, message_id"
 _ADD = Statement(
@@ -68,7 +71,11 @@ class SqlBriefings:
         self._database = database
 
     async def send(self, briefing: Briefing, owner_id: UserId | None, check_unread: CheckUnread) -> bool:
-        """Stores a new briefing, unless its user is unknown or has too many unread ones."""
+        """Stores a new briefing from an agent of this owner; returns False if its user is unknown.
+
+        `check_unread` receives the number of unread ones from the owner's agents, including this one, while
+        nobody else sends the user one.
+        """
         return await self._database.write(lambda: _send(briefing, owner_id, check_unread))
 
     async def add(self, briefing: Briefing) -> None:
@@ -85,7 +92,7 @@ class SqlBriefings:
         offset: int = 0,
         agents: frozenset[AgentId] | None = None,
     ) -> Sequence[Briefing]:
-        """The user's briefings, newest first."""
+        """The user's briefings, newest first; only those of `agents`, if there are any."""
         statement = _page(unread=unread, by_agents=agents is not None)
         rows = await self._database.fetch(
             statement(
@@ -116,7 +123,10 @@ class SqlBriefings:
         return rows[0][0] if rows else None
 
     async def add_card(self, briefing: Briefing, conversation: Conversation, message: Message) -> None:
-        """Stores a briefing's card, unless it has one already or the conversation has moved on."""
+        """Stores a briefing's card and marks it read.
+
+        StorageConflict if it has got a card, or the conversation has changed, since they were read.
+        """
         await self._database.write(lambda: _add_card(briefing, conversation, message))
 
 

@@ -83,17 +83,17 @@ _END_PROGRESS = Statement("DELETE FROM tk_compaction_progress WHERE conversation
 
 
 class SqlCompactions:
-    """The compactions of a database."""
+    """Summaries, and the messages they replace."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, compaction: Compaction) -> None:
-        """Stores a compaction and archives its messages, unless another was made meanwhile."""
+        """Stores a compaction and archives its messages; StorageConflict if others were archived since."""
         await self._database.write(lambda: _add(compaction))
 
     async def current(self, conversation_id: ConversationId) -> Compaction | None:
-        """The one whose summary replaces all archived messages."""
+        """The compaction whose summary replaces all archived messages; None if nothing is archived."""
         rows = await self._database.fetch(CURRENT(conversation_id=conversation_id))
         return Compaction(*rows[0]) if rows else None
 
@@ -105,7 +105,7 @@ class SqlCompactions:
     async def page(
         self, conversation_id: ConversationId, *, before: int | None, offset: int, limit: int
     ) -> Sequence[Compaction]:
-        """The compactions of a conversation, newest first."""
+        """The compactions of a conversation, newest first; those that end before a message's number."""
         rows = await self._database.fetch(
             PAGE(
                 conversation_id=conversation_id,
@@ -117,17 +117,17 @@ class SqlCompactions:
         return [Compaction(*row) for row in rows]
 
     async def progress(self, conversation_id: ConversationId) -> CompactionProgress | None:
-        """How far the next one has come."""
+        """How far the next compaction has come; the compaction itself ends that."""
         rows = await self._database.fetch(_PROGRESS(conversation_id=conversation_id))
         return CompactionProgress(*rows[0]) if rows else None
 
     async def keep_progress(self, progress: CompactionProgress) -> None:
-        """Replaces it."""
+        """Replaces it, as long as there is the conversation."""
         values = {name: getattr(progress, name) for name in CompactionProgress.__slots__}
         await self._database.execute(_KEEP_PROGRESS(**values))
 
     async def undo(self, compaction: Compaction) -> bool:
-        """Unarchives the messages of the newest compaction; returns whether it was the newest."""
+        """Returns the messages of the latest compaction to the context; False if it isn't the latest."""
         return await self._database.write(lambda: _undo(compaction))
 
 

@@ -4,13 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus, TitleSource
+from threadkeep.domain.conversation import (
+    Conversation,
+    ConversationFilter,
+    ConversationStatus,
+    ListedStatus,
+    TitleSource,
+)
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, MessageId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.secret import Secret
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
 from threadkeep.storage.database.unchecked import unchecked
@@ -252,11 +256,11 @@ class SqlConversations:
         await self._database.write(lambda: self._rows.add(conversation, is_main=conversation.is_main))
 
     async def add_once(self, conversation: Conversation, key: IdempotencyKey) -> None:
-        """Stores a new conversation with its key, which is unique."""
+        """Stores a new conversation with its request's key; StorageConflict if its user has used the key."""
         await self._database.write(lambda: self._add_once(conversation, key))
 
     async def find_by_key(self, user_id: UserId, key: str) -> tuple[Conversation, str] | None:
-        """The conversation that a user created with a key, and the hash of the request."""
+        """The conversation, deleted or not, that a user created with a key, and the request's hash."""
         return await self._database.read(lambda: self._find_by_key(user_id, key))
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
@@ -289,7 +293,10 @@ class SqlConversations:
         offset: int,
         limit: int,
     ) -> Sequence[Conversation]:
-        """The user's conversations, newest first, after a position; deleted ones on request."""
+        """The user's conversations by `(updated_at, id)`, newest first, after a position.
+
+        Deleted ones only if the filter includes them; they are ordered by `(deleted_at, id)`.
+        """
         statement = _page(
             by_agent=which.agent_id is not None,
             by_agents=which.agents is not None,
@@ -315,7 +322,9 @@ class SqlConversations:
     async def begun_with(
         self, user_id: UserId, question: str, since: int, *, but_by: str, limit: int
     ) -> Sequence[Conversation]:
-        """The user's conversations with this question and a reply, and nothing else, since a time."""
+        """The user's conversations that consist of this question and a reply, changed since a time, newest
+        first; not those that a client knows by an outside id, except by this one.
+        """
         values = {
             "user_id": user_id,
             "question": question,
@@ -331,11 +340,13 @@ class SqlConversations:
         conversation_id: ConversationId,
         change: Callable[[Conversation], Conversation],
     ) -> Conversation | None:
-        """Changes title, status, pin, metadata or session exclusively."""
+        """Changes title, status, pin, metadata or session exclusively; the change must be pure."""
         return await self._database.write(lambda: self._update(user_id, conversation_id, change))
 
     async def change_agent(self, conversation: Conversation, agent_id: AgentId) -> bool:
-        """Gives a conversation another agent, unless it has changed since it was read or has had a turn."""
+        """Gives a conversation another agent, and returns whether it did: not to the main one, not after a
+        turn, and not if it has changed since it was read.
+        """
         values = {"id": conversation.id, "last_seq": conversation.last_seq, "agent_id": agent_id}
         return bool(await self._database.execute(_CHANGE_AGENT(**values)))
 
@@ -351,20 +362,25 @@ class SqlConversations:
     async def purge(
         self, user_id: UserId, conversation_id: ConversationId, *, only_deleted: bool = False
     ) -> bool:
-        """Deletes all rows of a conversation, in pieces, and the texts and files that only it has."""
+        """Purges a conversation, deleted before or not, or only a deleted one; returns whether it did.
+
+        It is gone for everyone at once. Its rows go in pieces; `purge_left` finishes what a crash interrupts.
+        """
         which = {"id": conversation_id, "user_id": user_id, "only_deleted": only_deleted}
         return bool(await self._purge(HOLD_OWNED(**which)))
 
     async def purge_deleted_before(self, time: int) -> Sequence[ConversationId]:
-        """Likewise purges some of the conversations that were deleted before a time."""
+        """Purges some of the conversations deleted before a time; returns which, none once all are gone."""
         return await self._purge(HOLD_EXPIRED(time=time, limit=CONVERSATIONS_AT_ONCE))
 
     async def purge_left(self) -> Sequence[ConversationId]:
-        """Likewise purges some of those whose writer or purge has ended before it was finished."""
+        """Purges some of the conversations that a crash has left, half written or half purged; returns which,
+        none once all are gone.
+        """
         return await self._purge(HOLD_LEFT(limit=CONVERSATIONS_AT_ONCE))
 
     async def let_all_go(self) -> None:
-        """Leaves all that is being written to `purge_left`."""
+        """Gives up all conversations that are being written; for a process that is known to be alone."""
         await self._database.execute(LET_ALL_GO())
 
     async def _purge(self, query: Query) -> Sequence[ConversationId]:

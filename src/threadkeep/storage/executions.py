@@ -1,18 +1,31 @@
 """Runs of other engines: their events until they are complete, then the turns they become."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.execution import ExecutionEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
-from threadkeep.ports.executions import Recorded, RecordedRun, RecordRun
 from threadkeep.storage.conversations import LOCK, ConversationRows
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, count
-from threadkeep.storage.turns import add_recorded, run_key
+from threadkeep.storage.turns import Recorded, add_recorded, run_key
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """The status of another engine's run: its turn, once it is complete."""
+
+    run_id: str
+    turn_id: TurnId | None
+
+
+RecordRun = Callable[[Conversation, Sequence[ExecutionEvent]], Recorded | None]
+"""Turns a run's events into a turn, or None while it is incomplete; must be pure."""
+
 
 # The same event may arrive more than once.
 _ADD = Statement(
@@ -47,7 +60,7 @@ class SqlExecutions:
         events: Sequence[ExecutionEvent],
         record: RecordRun,
     ) -> Sequence[RecordedRun] | None:
-        """Stores events; a run that they complete becomes a turn in the same transaction."""
+        """Stores events, each once; a completed run becomes a turn. None without that conversation."""
         return await self._database.write(lambda: self._add(user_id, conversation_id, events, record))
 
     def _add(

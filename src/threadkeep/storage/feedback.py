@@ -1,16 +1,25 @@
 """Feedback in the database."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import msgspec
 
-from threadkeep.domain.feedback import Feedback, Rating
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, UserId
+from threadkeep.domain.feedback import Feedback, FeedbackByMessage, FeedbackFilter, RatedReply, Rating
+from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, Usage
-from threadkeep.ports.feedback import FeedbackByMessage, FeedbackFilter, RatedReply, SharedTurn
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTurn:
+    """A turn that its user shares with the owner of the agent."""
+
+    agent_id: AgentId
+    user_id: UserId
+
 
 _COLUMNS = "message_id, conversation_id, rating, note, share_text, created_at, updated_at"
 _OF_FEEDBACK = ", ".join(f"feedback.{name}" for name in _COLUMNS.split(", "))
@@ -86,27 +95,30 @@ def _page(*names: str) -> Statement:
 
 
 class SqlFeedback:
-    """The feedback of a database."""
+    """Feedback, at most one for each reply."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, feedback: Feedback) -> Feedback | None:
-        """Stores feedback, or replaces what there is for its reply."""
+        """Stores feedback, or replaces what there is for its reply; None if the reply is gone.
+
+        The time of the first feedback stays.
+        """
         rows = await self._database.write(lambda: put_feedback(feedback))
         return _feedback(rows[0]) if rows else None
 
     async def remove(self, message_id: MessageId) -> None:
-        """Removes the feedback on a reply."""
+        """Removes the feedback on a reply, if there is any."""
         await self._database.execute(_REMOVE(message_id=message_id))
 
     async def conversation_of(self, user_id: UserId, message_id: MessageId) -> ConversationId | None:
-        """The conversation of a user that a message belongs to."""
+        """The conversation of a user, not deleted, that a message belongs to."""
         rows = await self._database.fetch(_CONVERSATION_OF(user_id=user_id, message_id=message_id))
         return rows[0][0] if rows else None
 
     async def of_conversation(self, conversation_id: ConversationId) -> Sequence[Feedback]:
-        """All feedback in a conversation."""
+        """All feedback in a conversation, by message."""
         rows = await self._database.fetch(_OF_CONVERSATION(conversation_id=conversation_id))
         return [_feedback(row) for row in rows]
 
@@ -120,7 +132,11 @@ class SqlFeedback:
         offset: int,
         limit: int,
     ) -> Sequence[RatedReply]:
-        """Feedback, newest first, after a position."""
+        """Feedback by `(updated_at, message_id)`, newest first, after a position.
+
+        It has the texts of the reader's own turns and, if `reads_shared`, of those that users share.
+        Feedback in deleted conversations is left out.
+        """
         values = {name: getattr(which, name) for name in FeedbackFilter.__slots__}
         if before is not None:
             values["before_time"], values["before_id"] = before
@@ -137,7 +153,7 @@ class SqlFeedback:
         return [_rated(row) for row in rows]
 
     async def shared_turn(self, turn_id: TurnId) -> SharedTurn | None:
-        """A turn that its user shares with the agent's owner."""
+        """A turn that its user shares with the agent's owner, in a conversation that is not deleted."""
         rows = await self._database.fetch(_SHARED_TURN(turn_id=turn_id))
         return SharedTurn(*rows[0]) if rows else None
 

@@ -1,17 +1,16 @@
 """Files of messages in the database: each belongs to its user, and any of their conversations can use it."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import LimitNotAllowed, StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, ContentId, ConversationId, PayloadId, UserId
 from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, UploadedFile
-from threadkeep.ports.files import CheckRoom, Room, StoredBytes
-from threadkeep.ports.imports.records import WholeConversation
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents.documents import document_totals
@@ -31,6 +30,32 @@ from threadkeep.storage.file_rows import (
 )
 from threadkeep.storage.text_bytes import text_bytes_of
 from threadkeep.storage.users import ENSURE_USER
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a user has, with the files that are being added; equal bytes count once."""
+
+    unsent: int
+    """How many files wait for a message."""
+    unsent_bytes: int
+    total_bytes: int
+    """The bytes of all files, sent or not, in all their forms, of documents, and of all texts."""
+
+
+CheckRoom = Callable[[Room], None]
+"""Raises LimitNotAllowed if a user may not have that much."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """The bytes of a file in one of its forms, to be read piece by piece."""
+
+    size: int
+    sha256: str
+    read: Callable[[int, int], AsyncGenerator[bytes]]
+    """The bytes from the first number to before the second; StorageError if they end early."""
+
 
 # Files that a user may read and send again: not those that only deleted conversations use.
 _IS_VISIBLE = """user_id = :user_id AND (unsent_since IS NOT NULL OR EXISTS (
@@ -77,14 +102,18 @@ _decode = msgspec.json.Decoder(dict[str, KeptRendition]).decode
 
 
 class SqlFiles:
-    """The files of messages in a database."""
+    """Files of messages. Each belongs to a user, who can use it in several conversations.
+
+    A file that no message uses expires; the others are deleted with the last conversation that uses them.
+    The same bytes of one user are stored once.
+    """
 
     def __init__(self, database: Database, contents: FileContents) -> None:
         self._database = database
         self._contents = contents
 
     async def add(self, user_id: UserId, prepared: Sequence[PreparedFile], check_room: CheckRoom) -> None:
-        """Stores files that wait for a message, all or none."""
+        """Stores files with their renditions, all or none; StorageError if that fails."""
         await self._store(prepared, lambda contents: self._add(user_id, prepared, contents, check_room))
 
     async def add_returned(self, conversation: Conversation, prepared: PreparedFile) -> None:
@@ -109,7 +138,7 @@ class SqlFiles:
         return [to_file(row) for row in rows]
 
     async def forget(self, user_id: UserId, file_id: PayloadId) -> bool:
-        """Deletes a file that waits for a message."""
+        """Deletes a user's file if no message uses it; returns whether it did."""
         is_gone, freed = await self._database.write(lambda: forget_unsent(user_id, file_id))
         await self._contents.remove(freed)
         return is_gone
@@ -127,7 +156,7 @@ class SqlFiles:
         return [to_file(row) for row in await self._database.fetch(query)]
 
     async def open(self, form_id: PayloadId, size: int) -> StoredBytes | None:
-        """The bytes of a form of a file; None if they are lost."""
+        """The bytes of a file, by its id or a rendition's; None if they are lost."""
         rows = await self._database.fetch(_CONTENT(id=form_id))
         if not rows or await self._contents.size(rows[0][0]) != size:
             return None

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json
@@ -36,7 +36,7 @@ _models = msgspec.json.Decoder(tuple[ListedModel, ...])
 
 
 class SqlGateways:
-    """The gateways of a database."""
+    """The gateways of a database, with their keys encrypted. Each change is also in the audit log."""
 
     def __init__(self, database: Database, box: SecretBox) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class SqlGateways:
         return gateways_in(await self._database.fetch(ALL_GATEWAYS()), self._box)
 
     async def add(self, gateway: SavedGateway, entry: AuditEntry, *, most: int) -> None:
-        """Stores a new one."""
+        """Stores a new one; Conflict if its name is taken, or there are `most` already."""
         await self._database.write(lambda: self._add(gateway, entry, most))
 
     async def update(
@@ -56,11 +56,11 @@ class SqlGateways:
         change: Callable[[SavedGateway], SavedGateway],
         entry: Callable[[SavedGateway], AuditEntry],
     ) -> SavedGateway | None:
-        """Reads, changes and writes one exclusively."""
+        """Reads, changes and writes one exclusively; the change must be pure."""
         return await self._database.write(lambda: self._update(name, change, entry))
 
     async def remove(self, name: str, check: Callable[[SavedGateway], None], entry: AuditEntry) -> bool:
-        """Removes one that `check` accepts."""
+        """Removes one that `check` accepts; False if there is none."""
         return await self._database.write(lambda: self._remove(name, check, entry))
 
     def _add(self, gateway: SavedGateway, entry: AuditEntry, most: int) -> Plan[None]:

@@ -8,16 +8,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, MessageId, UserId
+from threadkeep.domain.ids import FIRST_UUID, AgentId, ConversationId, MessageId, UserId
 from threadkeep.domain.markdown.plain_text import plain_text
-from threadkeep.domain.message import MessageRole
-from threadkeep.ports.history import EVERYTHING, SaidHit, SearchFilter
+from threadkeep.domain.message import MessageRole, SaidHit
 from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
 from threadkeep.storage.terms import collection_of, match_query, numbered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchFilter:
+    """Which messages and titles to search; None is any."""
+
+    agents: frozenset[AgentId] | None = None
+    """Those in conversations with one of these."""
+    since: int | None = None
+    until: int | None = None
+    """Those created before this time."""
+
+
+EVERYTHING = SearchFilter()
+
 
 # Only the beginning of a longer message is searchable: PostgreSQL takes a megabyte of terms per row.
 MOST_CHARACTERS = 20_000
@@ -123,18 +137,18 @@ SEARCH_WITHIN = _search_statement("AND conversation.agent_id IN ({ids})")
 
 
 class SqlHistory:
-    """The searchable history of a database."""
+    """The index of all messages and titles; it follows the store and is not part of an append."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def behind(self, *, after: str | None, limit: int) -> Sequence[ConversationId]:
-        """Conversations with finished messages or a title not searchable yet."""
+        """Conversations with finished messages that aren't indexed yet, by id."""
         rows = await self._database.fetch(BEHIND(after=after or FIRST_UUID, limit=limit))
         return [id_ for (id_,) in rows]
 
     async def follow(self, conversation_id: ConversationId, *, limit: int) -> bool:
-        """Makes some more of a conversation searchable."""
+        """Indexes some more of a conversation; returns whether there may be more to do."""
         said = await self._database.read(lambda: _unsearchable(conversation_id, limit))
         taken_apart = await _take_apart(said)
         return await self._database.write(lambda: _follow(conversation_id, limit, taken_apart))
@@ -148,7 +162,9 @@ class SqlHistory:
         limit: int,
         which: SearchFilter = EVERYTHING,
     ) -> Sequence[SaidHit]:
-        """What contains all words of the query, newest first."""
+        """Matches with all words of the query, newest first, in conversations that aren't deleted. The last
+        word finds all that it begins.
+        """
         if not (asked := read_query(query)):
             return ()
         rows = await self._database.read(

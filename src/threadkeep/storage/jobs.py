@@ -1,11 +1,29 @@
 """Jobs in the database."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from threadkeep.ports.jobs import Job
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job. `kind` selects its handler."""
+
+    id: str
+    kind: str
+    arguments: Mapping[str, Any]
+    attempts: int = 0
+    holder: str | None = None
+    """Who claimed it. Together with `attempts`, which every claim raises, it names the claim."""
+
+    @property
+    def user_id(self) -> str:
+        """The user it is for, so that one user's jobs don't delay another's; empty for none."""
+        return str(self.arguments.get("user_id", ""))
+
 
 # If the same job already waits, `_HASTEN` only makes it due earlier, and no second one is added.
 _ADD = Statement(
@@ -77,35 +95,38 @@ class SqlJobs:
         self._database = database
 
     async def add(self, job: Job, *, delay_ms: int = 0) -> None:
-        """Stores a job that is due after a delay."""
+        """Stores a job that is due after a delay; an identical waiting job is rescheduled instead."""
         await self._database.write(lambda: _add(job, delay_ms))
 
     async def take(
         self, holder: str, kind: str, *, lease_ms: int, limit: int, not_for: Collection[str] = ()
     ) -> Sequence[Job]:
-        """Takes due jobs of a kind."""
+        """Claims due jobs of a kind; if the holder dies, its claim ends with the lease.
+
+        Jobs for the users in `not_for` wait.
+        """
         values = {"holder": holder, "kind": kind, "lease_ms": lease_ms, "limit": limit}
         take = _TAKE_DUE_OF_OTHERS if not_for else _TAKE_DUE
         rows = await self._database.execute(take(**values, not_for=to_json(list(not_for))))
         return [Job(id_, kind, to_object(given), attempts, holder) for id_, kind, given, attempts in rows]
 
     async def renew(self, job: Job, *, lease_ms: int) -> bool:
-        """Keeps a job that takes long, unless its claim has ended."""
+        """Extends a claim by a lease from now; False if it has ended, and the job may be another's."""
         return bool(await self._database.execute(_RENEW(**_claim(job), lease_ms=lease_ms)))
 
     async def release(self, holder: str) -> None:
-        """Gives back jobs that a holder took and will not do."""
+        """Releases jobs that a holder claimed and won't do, as if never claimed."""
         await self._database.execute(_RELEASE(holder=holder))
 
     async def release_all(self) -> None:
-        """Gives back jobs that dead processes took; their attempts count."""
+        """Releases all claimed jobs, for a process that is alone; their attempts count."""
         await self._database.execute(_RELEASE_ALL())
 
     async def finish(self, job: Job) -> bool:
-        """Deletes a finished job, unless its claim has ended."""
+        """Deletes a finished job; False if its claim has ended, and it may be another's."""
         return bool(await self._database.execute(_FINISH(**_claim(job))))
 
     async def postpone(self, job: Job, *, delay_ms: int, error: str) -> bool:
-        """Puts back a job that failed, unless its claim has ended."""
+        """Returns a failed job to the queue; False if its claim has ended, and it may be another's."""
         postpone = _POSTPONE(**_claim(job), delay_ms=delay_ms, error=error)
         return bool(await self._database.execute(postpone))

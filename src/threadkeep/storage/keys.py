@@ -1,16 +1,22 @@
 """API keys in the database: never their values, only the hashes."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.ids import AgentId, KeyId, UserId
 from threadkeep.domain.key import Key, Scope
-from threadkeep.ports.agents import AuditEntry
-from threadkeep.ports.keys import OfAgents
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.users import ENSURE_USER, lock_known
+
+OfAgents = Literal[
+    "conversation_id", "turn_id", "message_id", "briefing_id", "artifact_id", "file_id", "share"
+]
+"""Ids of things that belong to agents, as routes call them."""
+
 
 _COLUMNS = """id, user_id, name, prefix, scopes, agents, is_admin, may_run_programs, budget_month, created_at,
     expires_at, last_used_at, parent_id, payer_id"""
@@ -58,17 +64,20 @@ _AGENTS_OF: Mapping[OfAgents, Statement] = {
 
 
 class SqlKeys:
-    """The keys of a database."""
+    """Users' API keys, each found by the hash of its value."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, key: Key, key_hash: str, entry: AuditEntry, *, most: int) -> bool:
-        """Stores a new key, unless its user has too many."""
+        """Stores a new key; False if its user has `most` already. The user becomes known.
+
+        Unauthenticated if the key that makes it was revoked meanwhile.
+        """
         return await self._database.write(lambda: _add(key, key_hash, entry, most))
 
     async def find(self, key_hash: str) -> Key | None:
-        """The key whose value has this hash."""
+        """The key whose value has this hash, expired or not."""
         rows = await self._database.fetch(_FIND(hash=key_hash))
         return _key(rows[0]) if rows else None
 
@@ -77,11 +86,14 @@ class SqlKeys:
         return [_key(row) for row in await self._database.fetch(_OF_USER(user_id=user_id))]
 
     async def remove(self, user_id: UserId, key_id: KeyId, entry: AuditEntry) -> bool:
-        """Deletes a user's key, and those that it has made."""
+        """Deletes a user's key, and those that it has made; False if there is none."""
         return await self._database.write(lambda: _remove(user_id, key_id, entry))
 
     async def agents_of(self, user_id: UserId, name: OfAgents, id_: str) -> Sequence[AgentId]:
-        """The agents that a thing belongs to."""
+        """The agents that a thing belongs to, deleted or not; a briefing must be the user's.
+
+        A file belongs to every agent that it was sent to, and to none before that, like an unknown id.
+        """
         rows = await self._database.fetch(_AGENTS_OF[name](user_id=user_id, id=id_))
         return [agent_id for (agent_id,) in rows]
 

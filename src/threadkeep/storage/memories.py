@@ -53,7 +53,7 @@ _FORGET_ALL = Statement("DELETE FROM tk_memories WHERE user_id = :user_id AND ag
 
 
 class SqlMemories:
-    """The memories of a database."""
+    """Agents' memories of users; separate for each agent and user."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -71,7 +71,7 @@ class SqlMemories:
         offset: int = 0,
         limit: int,
     ) -> Sequence[Memory]:
-        """What an agent remembers about a user, newest first."""
+        """An agent's memories of a user, newest first; those older than `before`."""
         which = {"user_id": user_id, "agent_id": agent_id, "offset": offset, "limit": limit}
         rows = await self._database.fetch(
             _LATEST(**which) if before is None else _BEFORE(**which, before=before)
@@ -84,11 +84,14 @@ class SqlMemories:
         return _memory(*rows[0]) if rows else None
 
     async def change(self, user_id: UserId, agent_id: AgentId, memory: Memory) -> bool:
-        """Changes a memory's content and tags."""
+        """Changes a memory's content and tags, and deletes another one with the same content.
+
+        False if the memory doesn't exist.
+        """
         return await self._database.write(lambda: _change(user_id, agent_id, memory))
 
     async def forget(self, user_id: UserId, agent_id: AgentId, memory_id: MemoryId) -> bool:
-        """Deletes a memory."""
+        """Deletes a memory; False if it doesn't exist."""
         forgotten = _FORGET(id=memory_id, user_id=user_id, agent_id=agent_id)
         return bool(await self._database.execute(forgotten))
 

@@ -1,19 +1,25 @@
 """Messages in the database."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.feedback import FeedbackByMessage
 from threadkeep.domain.ids import ConversationId, MessageId, UserId
-from threadkeep.domain.message import ContentType, Failure, Message, MessageRole, MessageStatus, Usage
-from threadkeep.domain.tool_call import ToolCall, derived_id
-from threadkeep.ports import messages as ports
-from threadkeep.ports.branches import Siblings
-from threadkeep.ports.messages import MessagePage, MessageRun, MessageWindow, ToolCallFilter, ToolRecord
-from threadkeep.storage.branches import siblings
+from threadkeep.domain.message import (
+    ContentType,
+    Failure,
+    Message,
+    MessageRole,
+    MessageStatus,
+    MessageWindow,
+    Usage,
+)
+from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolRecord, derived_id
+from threadkeep.storage.branches import Siblings, siblings
 from threadkeep.storage.conversations import (
     ADVANCE_FOR_CARD,
     ADVANCE_FOR_MESSAGES,
@@ -38,6 +44,30 @@ from threadkeep.storage.tool_calls import (
     to_tool_call,
     tool_calls_query,
 )
+
+MOST_PAGE_BYTES = 4 * 1024 * 1024
+"""A page of messages ends with the one that reaches this size, so it has at least one."""
+MOST_CALLS_A_PAGE = 500
+"""A page ends before the message whose tool calls would be more; their large values are stored apart."""
+
+
+class MessageRun(list[Message]):
+    """Messages in a row."""
+
+    is_cut = False
+    """Whether more of those that were asked for follow: the page ended because of its size."""
+
+
+class MessagePage(NamedTuple):
+    """A range of a conversation's messages; the siblings and the feedback of those that have any."""
+
+    conversation: Conversation
+    messages: Sequence[Message]
+    siblings: Siblings
+    feedback: FeedbackByMessage
+    is_cut: bool = False
+    """Whether more of the messages that were asked for follow: the page ended because of its size."""
+
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
@@ -107,7 +137,7 @@ _status = {status.value: status for status in MessageStatus}.__getitem__
 
 
 class SqlMessages:
-    """The messages of a database."""
+    """Messages, and their tools' results."""
 
     def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
@@ -116,7 +146,9 @@ class SqlMessages:
     async def page(
         self, conversation_id: ConversationId, which: MessageWindow, *, offset: int, limit: int
     ) -> MessageRun:
-        """A run of messages with their tool calls."""
+        """A range of messages with their tool calls, in the requested order; it ends early where they are
+        large.
+        """
         return await self._database.read(lambda: _page_plan(conversation_id, which, offset, limit))
 
     async def page_of(
@@ -128,7 +160,7 @@ class SqlMessages:
         offset: int,
         limit: int,
     ) -> MessagePage | None:
-        """One of the user's conversations with a run of its messages."""
+        """A conversation of the user that isn't deleted, with a range of its messages."""
         return await self._database.read(
             lambda: self._conversation_and_page(user_id, conversation_id, which, offset, limit)
         )
@@ -163,11 +195,13 @@ class SqlMessages:
         return message
 
     async def add_card(self, conversation: Conversation, message: Message) -> None:
-        """Stores a card, unless the conversation has moved on since it was read."""
+        """Stores a card; StorageConflict if the conversation has changed since it was read."""
         await self._database.write(lambda: add_card(conversation, message))
 
     async def add(self, conversation: Conversation, messages: Sequence[Message]) -> None:
-        """Stores messages without a turn, unless the conversation has moved on since it was read."""
+        """Stores messages without a turn, all or none; StorageConflict if the conversation has changed since
+        it was read, or a turn has begun.
+        """
         await self._database.write(lambda: _add(conversation, messages))
 
     async def tool_calls(
@@ -179,17 +213,17 @@ class SqlMessages:
         offset: int,
         limit: int,
     ) -> Sequence[ToolRecord]:
-        """The user's tool calls in conversations that are not deleted, newest first, after a position."""
+        """The user's tool calls by `(created_at, turn_id, tool_call_id)`, newest first, after a position."""
         rows = await self._database.fetch(tool_calls_query(user_id, which, before, offset, limit))
         return [ToolRecord(to_tool_call(row[:-1]), row[-1]) for row in rows]
 
     async def ids_in_use(self, conversation_id: ConversationId, ids: Iterable[str]) -> set[str]:
-        """Which of these ids tool calls of a conversation already use."""
+        """Which of these ids tool calls of a conversation already have; a turn's count from its end."""
         rows = await self._database.fetch(USED_IDS(conversation_id=conversation_id, ids=to_json(list(ids))))
         return {id_ for (id_,) in rows}
 
     async def tool_call(self, conversation_id: ConversationId, tool_call_id: str) -> ToolCall | None:
-        """The newest tool call of a conversation with this id, own or as sent, on any branch."""
+        """The newest tool call of a conversation that has this id or is sent under it, on any branch."""
         rows = await self._database.fetch(
             NEWEST_WITH_ID(conversation_id=conversation_id, tool_call_id=tool_call_id)
         )
@@ -215,7 +249,7 @@ def _page_plan(
         before_seq=LAST_SEQ if which.before_seq is None else which.before_seq,
         limit=limit,
         offset=offset,
-        most_bytes=ports.MOST_PAGE_BYTES,
+        most_bytes=MOST_PAGE_BYTES,
     )
     rows = found[: _with_few_calls(found)]
     calls: dict[str, list[ToolCall]] = {}
@@ -240,7 +274,7 @@ def _with_few_calls(rows: Rows) -> int:
     calls = 0
     for count, row in enumerate(rows):
         calls += row[-1]
-        if calls > ports.MOST_CALLS_A_PAGE:
+        if calls > MOST_CALLS_A_PAGE:
             return max(count, 1)
     return len(rows)
 
@@ -248,7 +282,7 @@ def _with_few_calls(rows: Rows) -> int:
 def _may_be_cut(rows: Rows) -> bool:
     """Whether a page can have reached its size: a character has at most four bytes."""
     texts = 4 * sum(len(row[5]) + len(row[7] or "") for row in rows)
-    return texts + len(rows) * _MOST_OTHER_BYTES >= ports.MOST_PAGE_BYTES
+    return texts + len(rows) * _MOST_OTHER_BYTES >= MOST_PAGE_BYTES
 
 
 def _goes_on(conversation_id: ConversationId, which: MessageWindow, last_seq: int) -> Plan[bool]:

@@ -46,7 +46,10 @@ _MOVE = Statement("UPDATE tk_outside_conversations SET user_id = :receiver WHERE
 
 
 class SqlOutsideIds:
-    """The outside ids of a database."""
+    """Ids from outside: each user has their own for conversations, each conversation its own for messages.
+
+    The start of a turn stores its message's id (`NewTurn.outside_id`), and that of a new conversation.
+    """
 
     def __init__(self, database: Database, rows: ConversationRows) -> None:
         self._database = database
@@ -58,7 +61,7 @@ class SqlOutsideIds:
         return self._rows.read(rows[0]) if rows else None
 
     async def bind(self, conversation: Conversation, outside_id: str) -> Conversation:
-        """Gives a stored conversation a further outside id, or returns the one that was first."""
+        """Gives a stored conversation a further outside id; returns the one that has the id by now."""
         try:
             await self._database.write(lambda: bind_conversation(conversation, outside_id))
         except StorageConflict:

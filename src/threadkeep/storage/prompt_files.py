@@ -9,12 +9,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.workspace import PromptComponent, Workspaces
-from threadkeep.ports.prompt_files import PromptFile
+
+
+@dataclass(frozen=True, slots=True)
+class PromptFile:
+    """A component as read from its file; one that all agents share has a name like `shared/RULES.md`.
+
+    Only head and tail of a huge file are read: `unread` counts the bytes between them. `problem` explains to
+    people why the text is missing, or that some of it couldn't be decoded.
+    """
+
+    name: str
+    text: str = ""
+    unread: int = 0
+    problem: str | None = None
+
 
 # More than a component may have, in any script; the middle of a larger file is dropped anyway.
 MOST_BYTES_AN_END = 128 * 1024
@@ -43,7 +58,7 @@ class FolderPromptFiles:
         return await asyncio.to_thread(self._read, agent_id)
 
     async def read_whole(self, agent_id: AgentId) -> Mapping[PromptComponent, str]:
-        """An agent's own readable files, whole; a gigantic one says what is left out."""
+        """An agent's own readable files, whole, for copies; a gigantic one says what is left out."""
         return await asyncio.to_thread(_read_whole, self._workspaces.of(agent_id))
 
     async def write(self, agent_id: AgentId, component: PromptComponent, text: str) -> None:

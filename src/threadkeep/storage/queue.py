@@ -1,19 +1,35 @@
-"""The queues of conversations in the database."""
+"""The queues in the database, in which messages wait for the turn before them, in order.
 
-from collections.abc import Sequence
+A message enters the queue while a turn is active; the store refuses that turn's end until the turn has seen
+the message. A message leaves the queue in the commit that begins its turn or adds it to the turn's log.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ContentId, ConversationId, KeyId, MessageId, TurnId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import ContentId, ConversationId, IdempotencyKey, KeyId, MessageId, TurnId
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.queue import QueueState, TakeIn
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import stop_using
 from threadkeep.storage.queued_rows import QUEUED_COLUMNS, add_queued, to_queued
 from threadkeep.storage.turn_log import append_query
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """What the end of an active turn needs to know about the queue."""
+
+    version: int
+    first: QueuedMessage | None
+
+
+TakeIn = Callable[[Sequence[QueuedMessage]], LogChunk]
+"""The chunk of a turn's log for the messages that join it; pure."""
+
 
 # A message with `taken_at` has left the queue; its row only keeps its idempotency key.
 _WAITING = f"""SELECT {QUEUED_COLUMNS} FROM tk_queued
@@ -78,7 +94,10 @@ class SqlQueue:
     async def add(
         self, message: QueuedMessage, active_turn_id: TurnId, key: IdempotencyKey | None = None
     ) -> None:
-        """Adds a message at the end, unless the turn before it has ended."""
+        """Adds a message at the end, behind the turn that is active.
+
+        StorageConflict if that turn has ended, or the key is already in the queue; RateLimited if it is full.
+        """
         await self._database.write(lambda: _add(message, active_turn_id, key))
 
     async def edit(
@@ -104,18 +123,25 @@ class SqlQueue:
     async def find_by_key(
         self, conversation_id: ConversationId, key: str
     ) -> tuple[QueuedMessage, str] | None:
-        """The message that came with an idempotency key, and the hash of its request."""
+        """The message sent with an idempotency key, and the request's hash.
+
+        One that joined a running turn or was removed is found without its text; one whose own turn has begun
+        is found by that turn.
+        """
         rows = await self._database.fetch(_BY_KEY(conversation_id=conversation_id, key=key))
         return (to_queued(rows[0][:-1]), rows[0][-1]) if rows else None
 
     async def state_for(self, turn_id: TurnId, fence: int) -> QueueState | None:
-        """What ending a turn needs to know about the queue behind it."""
+        """The queue behind a turn that runs under this fence; None if it no longer does."""
         return await self._database.read(lambda: _state_for(turn_id, fence))
 
     async def take_in(
         self, conversation_id: ConversationId, turn_id: TurnId, fence: int, now: int, to_chunk: TakeIn
     ) -> LogChunk | None:
-        """Moves the messages that steer a turn from the queue into its log."""
+        """Moves the messages that steer a turn from the queue to its log, all or nothing.
+
+        None if there are none. StorageConflict if another node has taken over the turn.
+        """
         return await self._database.write(lambda: _take_in(conversation_id, turn_id, fence, now, to_chunk))
 
 

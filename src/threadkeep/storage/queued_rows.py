@@ -3,11 +3,10 @@
 import msgspec
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, MessageId
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, MessageId
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, check_room
 from threadkeep.domain.turn import BegunWith
-from threadkeep.ports.idempotency import IdempotencyKey
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Plan, Row, Statement
 from threadkeep.storage.file_rows import mark_sent

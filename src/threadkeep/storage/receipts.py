@@ -1,15 +1,25 @@
 """Receipts of turns in the database; the texts they name are stored once, by hash."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.domain.receipt import Receipt
-from threadkeep.ports.receipts import PriorReceipt, TurnReceipt
+from threadkeep.domain.receipt import Receipt, TurnReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class PriorReceipt:
+    """The newest receipt on a conversation's active path."""
+
+    receipt: Receipt
+    is_current: bool
+    """Whether neither the path nor its compactions have changed since."""
+
 
 # A turn has one receipt: what the node that holds it has sent. One of a node that has lost the turn isn't
 # kept, and one that was stored before is replaced. Many turns start together, so each statement takes all of
@@ -117,7 +127,7 @@ _decode = msgspec.json.Decoder(Receipt).decode
 
 
 class SqlReceipts:
-    """The receipts of a database."""
+    """What the models received; a turn's receipt is stored with its log."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,8 +1,19 @@
 """Requests that can be repeated, in the database."""
 
+from dataclasses import dataclass
+
 from threadkeep.domain.ids import UserId
-from threadkeep.ports.repeats import BegunRequest
 from threadkeep.storage.database.connector import Database, Plan, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class BegunRequest:
+    """A request that was sent before."""
+
+    request_hash: str
+    response: str | None
+    """What it was answered, encrypted; None while nobody knows."""
+
 
 MOST_OF_A_USER = 500
 """A user's oldest requests are forgotten first, so that nobody fills the disk with them."""
@@ -24,7 +35,7 @@ _FORGET_OLD = Statement("DELETE FROM tk_requests WHERE began_at < :before")
 
 
 class SqlRepeats:
-    """The repeatable requests of a database."""
+    """The requests of users that carry a key, by the keys' hashes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

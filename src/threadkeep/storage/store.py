@@ -2,13 +2,14 @@
 
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.loops import Loops
-from threadkeep.ports.store import Store
 from threadkeep.storage.agent_settings import reseal_settings
 from threadkeep.storage.agents import SqlAgents
 from threadkeep.storage.allowances import SqlStoredBytes
@@ -52,6 +53,55 @@ from threadkeep.storage.users import SqlUsers
 
 if TYPE_CHECKING:
     from threadkeep.storage.database.postgres import PostgresDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Everything stored, one attribute per noun.
+
+    To a method that takes a user's id, other people's items don't exist. Every write is committed when its
+    method returns. Errors are StorageErrors.
+    """
+
+    agents: SqlAgents
+    seen_tools: SqlSeenTools
+    conversations: SqlConversations
+    messages: SqlMessages
+    branches: SqlBranches
+    turns: SqlTurns
+    queue: SqlQueue
+    log: SqlTurnLog
+    ledger: SqlLedger
+    approvals: SqlApprovals
+    compactions: SqlCompactions
+    receipts: SqlReceipts
+    briefings: SqlBriefings
+    executions: SqlExecutions
+    memories: SqlMemories
+    keys: SqlKeys
+    feedback: SqlFeedback
+    outside_ids: SqlOutsideIds
+    repeats: SqlRepeats
+    shares: SqlShares
+    users: SqlUsers
+    documents: SqlDocuments
+    chunks: SqlChunkIndex
+    history: SqlHistory
+    payloads: SqlPayloads
+    files: SqlFiles
+    gateways: SqlGateways
+    whole_conversations: SqlWholeConversations
+    import_runs: SqlImportRuns
+    stored_bytes: SqlStoredBytes
+    key: bytes
+    """Random bytes of this database, the same on every node; they sign the cursors of lists."""
+    installation: str
+    """An id of this database, which a restored backup keeps: what a browser kept for one is for no other."""
+    ping: Callable[[], Awaitable[None]]
+    """Raises StorageError if the database is unreachable."""
+    close: Callable[[], Awaitable[None]]
+    """Finishes accepted work and closes the database."""
+
 
 log = logging.getLogger("threadkeep.storage")
 

@@ -7,8 +7,7 @@ import msgspec
 
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import PayloadId, UserId
-from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.ports.messages import ToolCallFilter
+from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database.connector import Query, Row, Statement
 from threadkeep.storage.database.unchecked import unchecked

@@ -1,15 +1,23 @@
-"""The event logs of turns in the database, and their leases."""
+"""The event logs of turns in the database, and who may write them.
+
+One node writes a turn; it holds a lease that expires unless renewed. Every write names the lease's fence, so
+a node whose turn was taken over can no longer write it.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import LOG_VERSION, HeldTurn, Lease, LogChunk, Paused
+from threadkeep.domain.ledger import Charge
+from threadkeep.domain.message import Message
+from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.domain.turn import Turn
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json
@@ -17,7 +25,28 @@ from threadkeep.storage.database.connector import Database, Plan, Query, Row, Ro
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
-from threadkeep.storage.turns import TURN_COLUMNS, to_turn
+from threadkeep.storage.turns import LOG_VERSION, TURN_COLUMNS, Lease, to_turn
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTurn:
+    """A turn that a node may write, with everything needed to end it."""
+
+    turn: Turn
+    conversation: Conversation
+    reply: Message
+    fence: int
+    attempts: int = 0
+    """How often its node died since the last finished model call."""
+    ownerless_ms: int = 0
+    """How long no node had run it when it was taken over."""
+    is_aborting: bool = False
+    """Whether its user has asked to stop it."""
+
+
+Paused = Literal["paused", "answered", "aborting"]
+"""The outcome of pausing a turn."""
+
 
 # The turn must still be ours. An existing chunk was written by the node that took the turn over, unless it is
 # identical: then the first try was stored, but its reply was lost.
@@ -185,7 +214,11 @@ class SqlTurnLog:
     async def append(
         self, chunks: Sequence[tuple[LogChunk, int]], receipts: Sequence[tuple[TurnReceipt, int]] = ()
     ) -> set[TurnId]:
-        """Stores chunks and receipts in one transaction; if one is refused, tries each alone."""
+        """Stores chunks, each under its turn's fence; returns the turns whose chunk was accepted.
+
+        In the same transaction, stores receipts, each under its turn's fence, of turns whose chunk isn't
+        refused.
+        """
         with_events = [it for it in chunks if it[0].has_events]
         alone = [it for it in chunks if not it[0].has_events]
         accepted = await self._append_all(with_events, receipts) if with_events or receipts else set[TurnId]()
@@ -242,7 +275,7 @@ class SqlTurnLog:
         ]
 
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
-        """Renews the leases of a node's running turns."""
+        """Renews a node's leases; returns the turns it still owns and whether to abort them."""
         rows = await self._database.execute(
             _RENEW_ALL(node_id=node_id, ids=to_json(list(turn_ids)), length_ms=length_ms), apart=True
         )
@@ -253,23 +286,29 @@ class SqlTurnLog:
         await self._database.execute(_NOTE_FOLLOWED(ids=to_json(list(turn_ids))), urgent=True)
 
     async def unfollowed(self, turn_ids: Iterable[TurnId], absent_ms: int) -> set[TurnId]:
-        """Those of these turns that nobody was noted to follow for so long."""
+        """Those of these turns that nobody was noted to follow for so long, by the database's clock."""
         query = _UNFOLLOWED(ids=to_json(list(turn_ids)), absent_ms=absent_ms)
         return {TurnId(turn_id) for (turn_id,) in await self._database.fetch(query)}
 
     async def request_abort(self, turn_id: TurnId) -> None:
-        """Asks the node that runs the turn to abort it."""
+        """Asks the node that runs the turn to abort it; takes over a turn that waits for its user."""
         await self._database.execute(_REQUEST_ABORT(turn_id=turn_id))
 
     async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
-        """Running turns whose node is lost."""
+        """Running turns whose lease has expired; if we are known to be alone, also all turns of other nodes.
+
+        A turn whose nodes died repeatedly waits longer. Turns written by a later version are left to it.
+        """
         rows = await self._database.fetch(
             _ABANDONED(node_id=node_id, alone=alone, limit=limit, version=LOG_VERSION)
         )
         return [TurnId(turn_id) for (turn_id,) in rows]
 
     async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
-        """Takes over an abandoned turn."""
+        """Takes over an abandoned turn; None if it has ended or another node was first.
+
+        It counts as an attempt unless its node had released it.
+        """
         return await self._database.write(lambda: self._adopt(turn_id, lease, alone))
 
     def _adopt(self, turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
@@ -299,7 +338,7 @@ class SqlTurnLog:
         )
 
     async def release(self, turn_id: TurnId, fence: int) -> None:
-        """Lets another node continue a turn at once."""
+        """Lets another node resume a turn immediately; this node no longer writes it."""
         await self._database.execute(_RELEASE(turn_id=turn_id, fence=fence), urgent=True)
 
     def leave(self, turn_id: TurnId) -> Plan[None]:
@@ -311,11 +350,13 @@ class SqlTurnLog:
         await self._database.execute(_RESET_ATTEMPTS(turn_id=turn_id, fence=fence), urgent=True)
 
     async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
-        """Makes a turn wait for its user, unless one of its open requests is decided or it must stop."""
+        """Makes a turn wait for its user, owned by no node. Changes nothing if one of its open requests has
+        been decided or the turn is to stop.
+        """
         return await self._database.write(lambda: _pause(turn_id, fence, requests))
 
     async def waiting(self, turn_id: TurnId) -> HeldTurn | None:
-        """A turn that waits for its user."""
+        """A turn that waits for its user, with everything needed to end it; no node owns it."""
         return await self._database.read(lambda: self._waiting(turn_id))
 
     def _waiting(self, turn_id: TurnId) -> Plan[HeldTurn | None]:
@@ -323,7 +364,7 @@ class SqlTurnLog:
         return (yield from self._held(turn_id, rows[0], 0)) if rows else None
 
     async def adopt_waiting(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
-        """Makes a turn that waits for its user a node's own."""
+        """Makes a turn that waits for its user this node's own; None if it isn't waiting."""
         return await self._database.write(lambda: self._adopt_waiting(turn_id, lease))
 
     def _adopt_waiting(self, turn_id: TurnId, lease: Lease) -> Plan[HeldTurn | None]:
@@ -332,7 +373,7 @@ class SqlTurnLog:
         return (yield from self.take_over(turn_id, lease, 0))
 
     async def trim(self, ended_before: int) -> int:
-        """Removes the logs of turns that ended before a time, some at a time."""
+        """Deletes the logs of turns that ended before a time; returns how many chunks."""
         removed = 0
         while trimmed := await self._database.write(lambda: _trim(ended_before)):
             removed += sum(trimmed)

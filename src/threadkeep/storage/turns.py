@@ -1,21 +1,20 @@
 """Turns in the database: how they begin and how they end."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, TurnId, UserId
+from threadkeep.domain.events import LogChunk
+from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, TurnId, UserId
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Failure, Message, Usage
-from threadkeep.domain.turn import Turn, TurnOrigin, TurnStatus
-from threadkeep.ports.executions import Recorded
-from threadkeep.ports.idempotency import IdempotencyKey
-from threadkeep.ports.ledger import Charge
-from threadkeep.ports.receipts import TurnReceipt
-from threadkeep.ports.turn_log import LOG_VERSION, Lease, LogChunk
-from threadkeep.ports.turns import NewTurn, NextTurn, RunningTurn
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.domain.turn import RunningTurn, Turn, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
@@ -29,6 +28,76 @@ from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
+
+LEASE_MS = 4_000
+LOG_VERSION = 3
+"""The version of log and journal: a node ignores turns that a later version has written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of a node to write a turn, for `length_ms` from now by the database's clock."""
+
+    node_id: str
+    fence: int
+    length_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """How the start of a turn changes the queue."""
+
+    taken: QueuedMessage
+    """The message that the turn replies to."""
+    added: QueuedMessage | None = None
+    """The message that released a held queue."""
+    added_key: IdempotencyKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEnd:
+    """The end of a waiting turn whose user continues without deciding."""
+
+    ended: EndedTurn
+    chunk: LogChunk
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn that begins, and what else its start changes in the same commit."""
+
+    begun: BegunTurn
+    key: IdempotencyKey | None = None
+    """The key of the request that began it."""
+    queue: QueueChange | None = None
+    waiting_end: WaitingEnd | None = None
+    """The end of the turn that waited for its user until now."""
+    outside_id: str | None = None
+    """The id that the client gave to the user's message."""
+    new_conversation: Conversation | None = None
+    """Its conversation before it began, if that is stored with its first turn."""
+    conversation_outside_id: str | None = None
+    """The id that the client gives to the conversation, if it doesn't have it yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTurn:
+    """A new turn with its node's lease and the opening of its log: all that its start stores."""
+
+    new: NewTurn
+    lease: Lease
+    opening: LogChunk
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A complete turn that ran in another engine, with its log."""
+
+    user_message: Message
+    ended: EndedTurn
+    chunk: LogChunk
+
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
@@ -167,14 +236,18 @@ _RUN = "run\n"
 
 
 class SqlTurns:
-    """The turns of a database."""
+    """Turns: their start and end."""
 
     def __init__(self, database: Database, conversations: ConversationRows) -> None:
         self._database = database
         self._conversations = conversations
 
     async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
-        """Stores a new turn, unless the conversation has moved on since it was read."""
+        """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
+
+        StorageConflict if the conversation or the queued message has changed since it was read, or if a new
+        conversation's outside id, or its place as the main one, was taken meanwhile.
+        """
         values, asked = _begin_values(new, lease, opening), new.begun.user_message
         is_plain = new.key is None and new.queue is None and new.waiting_end is None
         is_plain = is_plain and new.begun.branch is None and new.outside_id is None
@@ -201,9 +274,14 @@ class SqlTurns:
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: NextTurn | None = None,
+        next_turn: OpenedTurn | None = None,
     ) -> None:
-        """Stores a turn's end with the last of its log, all or nothing; refused if the fence has moved."""
+        """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
+        and its receipt, if that isn't stored yet.
+
+        All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
+        queue behind a completed turn has another version (0: nothing was queued).
+        """
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = next_turn is None and receipt is None and not calls_in(ended.assistant_message.parts)
         if self._database.dialect == "postgres" and is_plain:
@@ -225,14 +303,14 @@ class SqlTurns:
         return TurnStatus(rows[0][0]) if rows else None
 
     async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """The running turns of all nodes, oldest first."""
+        """The running turns on all nodes, oldest first; those after an id."""
         rows = await self._database.fetch(
             _RUNNING_PAGE(after=after or FIRST_UUID, offset=offset, limit=limit)
         )
         return [_running(row) for row in rows]
 
     async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """Any user's turn that runs or waits for its user."""
+        """Any user's turn, if it runs or waits for its user."""
         rows = await self._database.fetch(_GET_ACTIVE(id=turn_id))
         return _running(rows[0]) if rows else None
 
@@ -244,7 +322,7 @@ class SqlTurns:
         return [(to_turn(row[:-1]), row[-1]) for row in rows]
 
     async def find_by_key(self, conversation_id: ConversationId, key: str) -> tuple[Turn, str] | None:
-        """The turn that was started with an idempotency key, and the hash of its request."""
+        """The turn started with an idempotency key, however long ago, and the request's hash."""
         rows = await self._database.fetch(BY_KEY(conversation_id=conversation_id, key=key))
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
@@ -359,7 +437,7 @@ def _end(
     values: dict[str, Any],
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
-    next_turn: NextTurn | None = None,
+    next_turn: OpenedTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:

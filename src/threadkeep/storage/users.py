@@ -2,13 +2,13 @@
 
 import hmac
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
 
 from threadkeep.domain.guide import GUIDE_ID
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId, UserId
-from threadkeep.ports.users import Purged
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
@@ -23,6 +23,15 @@ from threadkeep.storage.purging import (
 )
 from threadkeep.storage.spending.former_users import former_name
 from threadkeep.storage.spending.ledger import forget_spending_of
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What was deleted with a user and may have files to delete."""
+
+    agent_ids: Sequence[AgentId]
+    conversation_ids: Sequence[ConversationId]
+
 
 IDS_AT_ONCE = 1000
 
@@ -148,7 +157,11 @@ class SqlUsers:
         self._key = key
 
     async def delete(self, user_id: UserId, now: int) -> Purged | None:
-        """Deletes a user and all their data, in pieces; the user's row goes last."""
+        """Removes a user with all their data; None if the user is unknown.
+
+        Their agents that others talk to are emptied and hidden. Rows go in pieces, and the user can do
+        nothing meanwhile; after a crash, `half_deleted` names the user, and another call goes on.
+        """
         unnamed = self._unnamed(user_id)
         begun_at = await patiently(lambda: self._database.write(lambda: _begin(user_id, now, unnamed)))
         if begun_at is None:
@@ -165,11 +178,11 @@ class SqlUsers:
         return Purged(agents, conversations)
 
     async def half_deleted(self) -> Sequence[UserId]:
-        """Users whose deletion has begun."""
+        """Users whose deletion has begun but not ended."""
         return [UserId(id_) for (id_,) in await self._database.fetch(_HALF_DELETED())]
 
     async def deleted_at(self, user_id: UserId) -> int | None:
-        """When a user of this id was last deleted."""
+        """When a user of this id was last deleted; None if never."""
         rows = await self._database.fetch(_DELETED_AT(name=self._unnamed(user_id), id=user_id))
         return max((at for (at,) in rows), default=None)
 
@@ -200,7 +213,7 @@ class SqlUsers:
         return former_name(self._key, user_id)
 
     async def meet(self, user_id: UserId, now: int) -> None:
-        """Makes a user known, looking first: nearly always they already are."""
+        """Registers a user; Forbidden if the host application doesn't have this user."""
         if not await self._database.fetch(_GET(id=user_id)):
             await self._database.execute(ENSURE_USER(id=user_id, now=now))
 
@@ -222,7 +235,7 @@ class SqlUsers:
             after = rows[-1][0]
 
     async def sweep(self, now: int) -> None:
-        """Empties, then deletes agents whose owner the host application has deleted."""
+        """Does the same with agents whose owner the host application has deleted from its own table."""
         for sweep in (_DELETE_OWNERLESS_AGENTS, _EMPTY_OWNERLESS_AGENTS):
             while await self._database.execute(sweep(now=now, limit=SWEPT_AT_ONCE)):
                 pass

@@ -8,11 +8,11 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.file import decode_text, is_image, is_text
 from threadkeep.domain.ids import PayloadId, is_uuid
 from threadkeep.domain.mcp import FILES
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.domain.uploaded_file import AS_TEXT, FOR_MODEL, UploadedFile
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
+from threadkeep.storage.store import Store
 from threadkeep.tools.results import MOST_QUERY_CHARACTERS, find_places, passage
 
 MOST_LISTED = 100

@@ -6,15 +6,14 @@ from typing import Any
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.mcp import HISTORY
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.text import storable
 from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
 from threadkeep.search.query import Query, read_query
 from threadkeep.search.reading import first_places, terms_of
+from threadkeep.storage.store import Store
 
 MOST_QUERY_CHARACTERS = 500
 MOST_FOUND = 20

@@ -18,9 +18,9 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.times import time_in
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.memories import MemoryStore
 from threadkeep.ports.roles import Role, Roles
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
+from threadkeep.storage.memories import SqlMemories
 from threadkeep.tools.recollection import Words, find
 
 MOST_MEMORIES = 1000
@@ -133,7 +133,7 @@ class PromptXServer:
 
     name = PROMPTX
 
-    def __init__(self, roles: Roles, memories: MemoryStore, words: Words, clock: Callable[[], int]) -> None:
+    def __init__(self, roles: Roles, memories: SqlMemories, words: Words, clock: Callable[[], int]) -> None:
         self._roles = roles
         self._memories = memories
         self._words = words
@@ -164,7 +164,7 @@ class PromptXServer:
 class _StoredNotebook:
     """A notebook in the store."""
 
-    memories: MemoryStore
+    memories: SqlMemories
     caller: Caller
 
     async def add(self, memory: Memory) -> None:

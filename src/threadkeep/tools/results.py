@@ -9,15 +9,15 @@ import msgspec
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import RESULTS
 from threadkeep.domain.message import Message
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.text import storable
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
-from threadkeep.ports.turn_log import TurnLogStore
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import SqlTurnLog
 
-WrittenSoFar = Callable[[TurnLogStore, Message], Awaitable[Message]]
+WrittenSoFar = Callable[[SqlTurnLog, Message], Awaitable[Message]]
 """Reads a reply in progress, as far as its turn's log goes."""
 
 MOST_ID_CHARACTERS = 200

@@ -6,9 +6,9 @@ from typing import Any
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.mcp import RETRIEVER
 from threadkeep.domain.tool_rules import ToolEffect
-from threadkeep.ports.documents import DocumentStore
 from threadkeep.ports.retriever import Retriever, to_retrieval_hit
 from threadkeep.ports.tools import Caller, Progress, Returned, Tool
+from threadkeep.storage.documents.documents import SqlDocuments
 
 TIMEOUT_S = 30.0
 MOST_HITS = 20
@@ -43,7 +43,7 @@ class RetrieverServer:
 
     name = RETRIEVER
 
-    def __init__(self, documents: DocumentStore, retriever: Retriever) -> None:
+    def __init__(self, documents: SqlDocuments, retriever: Retriever) -> None:
         self._documents = documents
         self._retriever = retriever
 

@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from threadkeep.domain.approval import ApprovalKind
-from threadkeep.ports.approvals import AllowedTool, OpenApproval
+from threadkeep.domain.approval import AllowedTool, ApprovalKind, OpenApproval
 from threadkeep.wire.view import Id, T, Time, View, rfc3339
 
 

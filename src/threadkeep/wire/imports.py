@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from threadkeep.ports.imports.runs import ImportFailure, ImportRun, ImportStatus, SkipReason
+from threadkeep.domain.import_run import ImportFailure, ImportRun, ImportStatus, SkipReason
 from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
 
 

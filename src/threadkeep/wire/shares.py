@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.sharing.share import Share
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.wire.parts import PartView, part_view
 from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
 

@@ -10,6 +10,7 @@ from threadkeep.domain.agent import (
     Agent,
     AgentColor,
     AgentIcon,
+    AuditEntry,
     ConversationMode,
     OnCrash,
     RetrievalMode,
@@ -23,7 +24,6 @@ from threadkeep.domain.message import (
 )
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User, UserRole
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.ports.mcp import ServerReport
 from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.mcp_servers import (

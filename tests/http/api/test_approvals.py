@@ -12,11 +12,12 @@ import pytest
 from tests.http.direct import run_sql
 from tests.talking import JSON, Talk
 from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
-from threadkeep.ports.turn_log import LOG_VERSION, LogChunk
 from threadkeep.storage import approvals, turn_log
 from threadkeep.storage.turn_log import SqlTurnLog
+from threadkeep.storage.turns import LOG_VERSION
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 

@@ -12,7 +12,7 @@ from tests.talking import JSON, Talk
 from threadkeep.domain.conversation import Branch
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.message import Message as StoredMessage
-from threadkeep.ports.messages import MessageWindow
+from threadkeep.domain.message import MessageWindow
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.testing import Gate, Say, ScriptedModel, UseTool, Wait

@@ -14,8 +14,8 @@ from tests.http.calls import Json, refusal
 from tests.postgres import Postgres
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings
+from threadkeep.domain.ledger import UsageFilter
 from threadkeep.domain.money import UNIT
-from threadkeep.ports.ledger import UsageFilter
 from threadkeep.settings.models import GatewayTable, ModelTable, PriceTable
 from threadkeep.testing import CutOff, Gate, NoUsage, Say, ScriptedModel, Usage, UseTool, Wait, until
 

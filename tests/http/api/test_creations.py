@@ -20,9 +20,9 @@ from threadkeep.domain.caps import OperatorCaps, TurnCaps
 from threadkeep.handling.routing import SMALL_CHANGE_BYTES, Route
 from threadkeep.http.protocols import FOREIGN_ROUTES
 from threadkeep.http.routes import ROUTES
-from threadkeep.ports.store import Store
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.creations import Creations
+from threadkeep.storage.store import Store
 
 __all__ = ["her"]
 

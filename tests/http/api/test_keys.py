@@ -13,11 +13,11 @@ from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.http.document import Operation, example, operations
 from tests.http.test_isolation import SECRET_WORDS, Alice, bodies, code_for, her, ids_of, served_operations
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.key import DAY_MS, Key
 from threadkeep.domain.user import user_of_key
 from threadkeep.http.routes import ROUTES
-from threadkeep.ports.agents import AuditEntry
 from threadkeep.services import keys as service
 from threadkeep.services.reach import NOT_FOUND as LIMITED
 

@@ -26,8 +26,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.user import User
 from threadkeep.handling.cursors import Cursors
-from threadkeep.ports.turn_log import Lease
-from threadkeep.ports.turns import NewTurn
+from threadkeep.storage.turns import Lease, NewTurn
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question, and a share needs its token; they have tests of their own.

@@ -20,9 +20,9 @@ from tests.talking import Talk
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.message import MessageWindow
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignConversation, ForeignMessage, ForeignText
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.storage.imports import writing
 from threadkeep.testing import Say, ScriptedModel, until
 

@@ -16,9 +16,9 @@ from tests.http.calls import refusal
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings
 from threadkeep.domain.ids import PayloadId, UserId, new_uuid
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.user import User
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Returned
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, Usage, UseTool, Wait
 from threadkeep.testing.waiting import PATIENCE_S, until

@@ -14,9 +14,9 @@ from tests.making import keep_turn
 from tests.talking import Talk
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Usage as Used
 from threadkeep.domain.money import Cost, Payer, Purpose, day_of
-from threadkeep.ports.ledger import Charge
 from threadkeep.testing import Gate, NoUsage, Say, ScriptedModel, Usage, Wait
 
 HOUR = 60 * 60 * 1000

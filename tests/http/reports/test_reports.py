@@ -15,10 +15,10 @@ from tests.http.calls import refusal
 from tests.talking import Talk
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.ids import ConversationId, PayloadId, UserId
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.user import User
 from threadkeep.http.reports import images
 from threadkeep.http.reports.handlers import disposition
-from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Progress, Returned, ReturnedFile
 from threadkeep.services import reports
 from threadkeep.testing import Say, ScriptedModel, Think, UseTool

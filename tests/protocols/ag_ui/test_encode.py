@@ -15,6 +15,7 @@ from threadkeep.domain.events import (
     EventBody,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     Text,
@@ -32,7 +33,6 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.frames import encode_json
 from threadkeep.protocols.ag_ui.messages import messages_of

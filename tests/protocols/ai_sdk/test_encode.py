@@ -18,6 +18,7 @@ from threadkeep.domain.events import (
     EventBody,
     IterationRestart,
     IterationStart,
+    LogChunk,
     Notice,
     Retrieval,
     ReturnedImage,
@@ -37,7 +38,6 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import encode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.ai_sdk.encode import UIMessageStream
 from threadkeep.protocols.ai_sdk.frames import Version
 from threadkeep.protocols.ai_sdk.history import ui_message
@@ -410,19 +410,6 @@ def test_every_beginning_ends_validly_and_shows_what_the_history_does(
     built = Client(version).read(streamed(seen, version, ends_of(seen)))
     if not isinstance(seen[-1].body, IterationRestart):  # what it supersedes goes when something follows
         assert compared(as_loaded(built), version) == compared(history(seen, version), version)
-
-
-@every_version
-@patient
-@given(events=any_turn(), data=st.data())
-def test_stream_after_a_pause_completes_the_message(
-    version: Version, events: list[TurnEvent], data: st.DataObject
-):
-    pauses = [it.seq for it in events if isinstance(it.body, ApprovalRequest)]
-    at = data.draw(st.sampled_from(pauses)) if pauses else 1
-    client = Client(version)
-    client.read(streamed(events[:at], version, StreamEnd.PAUSED))
-    assert client.read(streamed(events, version, after=at)) == Client(version).read(streamed(events, version))
 
 
 @every_version

@@ -13,9 +13,8 @@ from mcp_types import (
     UrlElicitationCapability,
 )
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope
+from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, ApprovalScope
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.ports.approvals import Approval
 from threadkeep.protocols.mcp.asking import MOST_ARGUMENTS_CHARACTERS, decision_of, question_for
 
 FORMS = ClientCapabilities(elicitation=ElicitationCapability(form=FormElicitationCapability()))

@@ -9,10 +9,10 @@ import pytest
 from tests.making import ALICE, NOW, keep_agent, keep_conversation
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.user import User
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import NewTurn
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import NewTurn
 
 
 class SlowAllowances(LocalAllowances):
@@ -42,10 +42,10 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     agent = await keep_agent(store)
     begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
     allowances = SlowAllowances()
-    node = SimpleNamespace(is_draining=False, running_of=nobody_runs, begin=nothing)
+    runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
     spending = SimpleNamespace(check=nothing)
     starts = TurnStarts(
-        store, cast("Any", node), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
+        store, cast("Any", runner), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
     )
 
     async def begin() -> None:

@@ -15,9 +15,9 @@ from threadkeep.context.request import BuiltRequest, ContextRules, Sources
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import BriefingId, ConversationId, PayloadId, UserId, new_uuid
+from threadkeep.domain.payload import Lost
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.payloads import Lost
 from threadkeep.ports.tools import Progress, Returned
 from threadkeep.services.replies import model_requests
 from threadkeep.storage.payloads.database import MISSING, SqlPayloads

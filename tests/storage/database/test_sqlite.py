@@ -114,7 +114,10 @@ async def test_file_is_a_write_ahead_log_that_waits_for_the_disk(database: Sqlit
         assert await ask(Statement("PRAGMA foreign_keys")()) == [(1,)]
 
 
-async def test_writes_that_wait_together_are_committed_together(database: SqliteDatabase, path: Path):
+async def test_writes_that_wait_together_are_committed_together(
+    database: SqliteDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.storage.database.sqlite.MOST_COMMIT_S", PATIENCE_S)
     before = commits(path)
     async with writer_busy(database):
         writes = [
@@ -123,6 +126,18 @@ async def test_writes_that_wait_together_are_committed_together(database: Sqlite
         ]
     await asyncio.gather(*writes)
     assert commits(path) - before == 2
+
+
+async def test_writes_that_take_long_together_are_committed_apart_and_none_is_lost(
+    database: SqliteDatabase, path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("threadkeep.storage.database.sqlite.MOST_COMMIT_S", -1)
+    before, waiting = commits(path), [f"{number}" for number in range(5)]
+    async with writer_busy(database):
+        writes = [asyncio.create_task(database.execute(ADD(name=name, value=""))) for name in waiting]
+    await asyncio.gather(*writes)
+    assert commits(path) - before == len(waiting)
+    assert {name for (name,) in await database.fetch(NAMES())} == {*waiting}
 
 
 async def test_writes_asked_for_in_the_same_round_of_the_event_loop_share_a_commit(

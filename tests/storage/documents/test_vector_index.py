@@ -14,14 +14,13 @@ from tests.retrieval.embedding import DrawnEmbedder, document_jobs_with
 from threadkeep.domain.agent import Agent
 from threadkeep.jobs import documents as documents_module
 from threadkeep.jobs.documents import DocumentJobs
-from threadkeep.ports.retriever import Candidates
-from threadkeep.ports.store import Store
 from threadkeep.retrieval import index as index_module
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.documents import vector_index as vector_index_module
+from threadkeep.storage.documents.chunk_index import Candidates
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
-from threadkeep.storage.store import open_database, store_on
+from threadkeep.storage.store import Store, open_database, store_on
 
 CHUNKS, SMALL = 120, 3
 

@@ -15,14 +15,12 @@ from tests.making import (
     keep_turn,
 )
 from tests.storage.test_constraints import FOREIGN_KEYS, ROWS, Place, fill
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.errors import InvalidRequest, TurnInProgress, UserNotFound
 from threadkeep.domain.ids import UserId
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.store import Store
 from threadkeep.services.reassignment import make_searchable, reassign
 from threadkeep.storage.database.connector import Database, Statement
-from threadkeep.storage.store import store_on
+from threadkeep.storage.store import Store, store_on
 
 LOCAL = UserId("local")
 EVERYTHING = ConversationFilter()

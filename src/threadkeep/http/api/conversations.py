@@ -6,16 +6,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from threadkeep.domain.conversation import Conversation, ConversationStatus, ListedStatus
+from threadkeep.domain.conversation import Conversation, ConversationFilter, ConversationStatus, ListedStatus
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.message import MessageWindow
 from threadkeep.handling.idempotency import idempotency_key
 from threadkeep.handling.merge_patch import merge_patch
 from threadkeep.handling.paging import Limit, PageQuery, Pager
 from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.http.api.turns import Tip
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, field
 
-from threadkeep.domain.feedback import Rating
+from threadkeep.domain.feedback import FeedbackFilter, RatedReply, Rating
 from threadkeep.handling.moments import Moment, milliseconds
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.ports.feedback import FeedbackFilter, RatedReply
 from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.rated_answers import RatedAnswerView

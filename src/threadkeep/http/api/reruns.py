@@ -1,9 +1,6 @@
 """Reruns over HTTP: streamed like turns, but not stored; they end when their client leaves."""
 
-import asyncio
-from collections.abc import Sequence
-from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
@@ -13,11 +10,9 @@ from threadkeep.domain.events import TurnEvent
 from threadkeep.handling.leaving import unless_client_leaves
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream, StreamEnd
-from threadkeep.logs import add_to_subject
 from threadkeep.protocols.threadkeep.encode import event_frame
-from threadkeep.services.reruns import FinishedRerun, Rerun, RerunChanges, Run
+from threadkeep.services.reruns import FinishedRerun, Rerun, Run
 from threadkeep.sse import frame
-from threadkeep.tasks import end_tasks
 from threadkeep.wire.messages import FailureView, cost_view, usage_view
 from threadkeep.wire.reruns import ModelRunView, RerunView, RunCallView
 
@@ -51,21 +46,26 @@ async def rerun_turn(request: RequestContext, *, turn_id: str, body: RerunBody) 
     The response streams events like those of a turn, then one of the type `rerun` with the whole result. With
     `Accept: application/json`, it is that result. Nothing is stored: the rerun ends when you leave.
     """
-    changes = RerunChanges(model=body.model, temperature=body.temperature, system_prompt=body.system_prompt)
-    rerun = await request.services.reruns.prepare(request.user, turn_id, changes)
-    add_to_subject(turn_id=turn_id.lower())
+    rerun = await request.services.reruns.prepare(
+        request.user,
+        turn_id,
+        model=body.model,
+        temperature=body.temperature,
+        system_prompt=body.system_prompt,
+    )
     accept = request.http.headers.get("accept", "")
     if "application/json" in accept and "text/event-stream" not in accept:
         return _rerun_view(await _finished(rerun, request.http))
-    return EventStream(_Running(rerun), _Frames(), {})
+    return EventStream(rerun, _Frames(rerun), {})
 
 
 async def _finished(rerun: Rerun, request: Request) -> FinishedRerun:
     """Runs to the end, unless the client leaves before."""
 
     async def run() -> None:
-        async for _ in rerun.events():
-            pass
+        async with rerun:
+            async for _ in rerun:
+                pass
 
     await unless_client_leaves(request, run())
     finished = rerun.finished()
@@ -74,69 +74,19 @@ async def _finished(rerun: Rerun, request: Request) -> FinishedRerun:
     return finished
 
 
-class _Running:
-    """A rerun that goes on while somebody reads its events."""
-
-    is_paused = False
-
-    def __init__(self, rerun: Rerun) -> None:
-        self._rerun = rerun
-        self._task: asyncio.Task[None] | None = None
-        self._arrived: list[TurnEvent | RerunView] = []
-        self._news = asyncio.Event()
-        self.has_ended = False
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._run())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._task
-        await end_tasks(self._task)
-
-    async def _run(self) -> None:
-        try:
-            async for event in self._rerun.events():
-                self._arrived.append(event)
-                self._news.set()
-            self._arrived.append(_rerun_view(self._rerun.finished()))
-            self.has_ended = True
-        finally:
-            self._news.set()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Sequence[TurnEvent | RerunView]:
-        assert self._task
-        if not self._arrived and (self.has_ended or self._task.done()):
-            raise StopAsyncIteration
-        await self._news.wait()
-        self._news.clear()
-        arrived, self._arrived = self._arrived, []
-        if self.has_ended or self._task.done():
-            self._news.set()
-        return arrived
-
-    def wake(self) -> None:
-        """Wakes the reader."""
-        self._news.set()
-
-
 class _Frames:
     """A rerun in the `events` dialect, with its result at the end."""
 
-    def encode_chunk(self, chunk: TurnEvent | RerunView, /) -> bytes:
+    def __init__(self, rerun: Rerun) -> None:
+        self._rerun = rerun
+
+    def encode_chunk(self, chunk: TurnEvent, /) -> bytes:
         """One frame."""
-        if isinstance(chunk, TurnEvent):
-            return event_frame(chunk)
-        return frame(_encode(chunk), event=RESULT)
+        return event_frame(chunk)
 
     def end(self, how: StreamEnd) -> bytes:
-        """Nothing: the result ends it."""
-        return b""
+        """The result."""
+        return frame(_encode(_rerun_view(self._rerun.finished())), event=RESULT)
 
 
 def _rerun_view(finished: FinishedRerun) -> RerunView:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from threadkeep.domain.turn import RunningTurn
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.ports.turns import RunningTurn
 from threadkeep.wire.turns import RunningTurnView, StoppedTurnView
 from threadkeep.wire.view import PageView, rfc3339
 

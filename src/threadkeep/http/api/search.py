@@ -5,11 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from threadkeep.domain.message import MessageRole
+from threadkeep.domain.message import MessageRole, SaidHit
 from threadkeep.handling.paging import PageQuery
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.searching import OneAgent, Search, Since, Until
-from threadkeep.ports.history import SaidHit
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
 
 

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, field
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.ledger import DIMENSIONS, BudgetState, UsageSum
 from threadkeep.domain.money import Cost, amount_text
 from threadkeep.handling.routing import Attachment, RequestContext
-from threadkeep.ports.ledger import DIMENSIONS, BudgetState, UsageSum
 from threadkeep.wire.messages import cost_view
 from threadkeep.wire.turns import BudgetView, UsageReportView, UsageSumView
 from threadkeep.wire.view import rfc3339

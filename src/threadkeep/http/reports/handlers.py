@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import ConversationId, TurnId
-from threadkeep.domain.tool_call import ToolCallStatus
+from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus, ToolRecord
 from threadkeep.handling.moments import Moment, milliseconds
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import Attachment, Document, RequestContext
@@ -19,7 +19,6 @@ from threadkeep.http.reports.as_markdown import markdown_report
 from threadkeep.http.reports.images import ReportImages
 from threadkeep.http.reports.views import ExportView, ReportView, ToolResultView
 from threadkeep.http.reports.words import Reader, reader_of
-from threadkeep.ports.messages import ToolCallFilter, ToolRecord
 from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
 from threadkeep.wire.messages import tool_call_view

@@ -20,41 +20,21 @@ its own. A client that connects in the middle of one receives its start event ag
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 from msgspec import UNSET
 
+from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    EventBody,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Notice,
-    Retrieval,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolProgress,
-    ToolResultStored,
-    TurnEvent,
-    TurnResumed,
-    TurnStart,
-    UsageReported,
-    UserMessage,
-)
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import MessageId, TurnId
-from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
 from threadkeep.domain.retrieval import PassageNumbers
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols import narrator
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.frames import Frame, encode_json
 from threadkeep.protocols.ag_ui.messages import (
@@ -117,17 +97,6 @@ class Run:
         return _sse(frames.RunFinished(self.thread_id, self.run_id))
 
 
-@dataclass(slots=True)
-class _Growing:
-    """The text or thought that the model is writing."""
-
-    kind: Literal["text", "thought"]
-    id: str
-    pieces: list[str] = field(default_factory=list[str])
-    is_told: bool = False
-    """Whether this reader knows that it has begun."""
-
-
 class RunEncoder:
     """The frames of a turn for one reader who has seen its events up to `after`; takes all, in order."""
 
@@ -137,152 +106,108 @@ class RunEncoder:
         self._opening = run.opening(turn_id)
         self._ids = MessageIds(reply_id)
         self._numbers = PassageNumbers()
-        self._growing: _Growing | None = None
-        self._written: list[_Growing] = []
-        """The texts and thoughts of the current model call."""
-        self._open_requests: dict[str, ApprovalRequest] = {}
-        self._unallowed: dict[str, ToolCalled] = {}
-        """Calls for the client that the user hasn't allowed yet: it would run them at once."""
+        self._narrator = narrator.Narrator(self._frames)
+        self._id = ""
+        """That of the text or thought in progress."""
+        self._is_begun = False
+        """Whether this reader knows that it has begun."""
+        self._written: list[tuple[str, str]] = []
+        """The texts and thoughts of the current model call, with their ids."""
         self._usage: dict[str | None, Usage] = {}
 
     def encode_chunk(self, chunk: LogChunk) -> bytes:
         """The next chunk of the log."""
         return b"".join(map(self.encode, decode_chunk(chunk.events)))
 
-    def encode(self, event: TurnEvent) -> bytes:
+    def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
+        shown = self._narrator.narrate(event.body)
         if event.seq <= self._after:
-            self._frames(event.body)
-            if self._growing is not None:
-                self._growing.is_told = False
+            self._is_begun = False
             return b""
         opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, self._frames(event.body)))
+        return opening + b"".join(map(_sse, shown))
 
     def end(self, how: StreamEnd) -> bytes:
         """What follows the last event: if the turn waits for its user, that the run ends here."""
         if how is StreamEnd.OVER:
             return b""
-        interrupts = [_interrupt(it) for it in self._open_requests.values() if it.kind in _REASONS]
+        asked = [it.request for it in self._narrator.open_requests]
+        interrupts = [_interrupt(it) for it in asked if it.kind in _REASONS]
         outcome = frames.Interrupted(interrupts) if interrupts else UNSET
-        last = [*self._close(), frames.RunFinished(self._run.thread_id, self._run.run_id, outcome)]
+        finished = frames.RunFinished(self._run.thread_id, self._run.run_id, outcome)
         opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, last))
+        return opening + b"".join(map(_sse, (*self._narrator.pause(), finished)))
 
-    def _frames(self, body: EventBody) -> Sequence[Frame]:
-        match body:  # the most common first: cases are tried in order
-            case Text(text):
-                return self._say("text", text)
-            case Thought(text):
-                return self._say("thought", text)
-            case ToolResultStored():
-                denied = self._unallowed.pop(body.tool_call_id, None)
-                call = _call(denied) if denied else ()
-                return [*call, *(() if body.tool_call_id in self._run.results else (_result(body),))]
-            case ToolProgress():
-                return (frames.Custom(TOOL_PROGRESS, _progress(body)),)
-            case ApprovalResponse():
-                self._decided(body)
-                return ()
-            case TurnStart():
-                return ()
-            case _:
-                return [*self._close(), *self._closing_frames(body)]
-
-    def _closing_frames(
-        self,
-        body: IterationStart
-        | IterationRestart
-        | TurnResumed
-        | ToolCalled
-        | ApprovalRequest
-        | Retrieval
-        | UserMessage
-        | Notice
-        | UsageReported
-        | Done
-        | Failed,
-    ) -> Sequence[Frame]:
-        """The frames of an event that ends a text."""
-        match body:
-            case IterationStart():
+    def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
+        match narrated:  # the most common first: cases are tried in order
+            case events.Text(text):
+                return (*self._begin_again("text"), frames.TextMessageContent(self._id, text))
+            case events.Thought(text):
+                return (*self._begin_again("thought"), frames.ReasoningMessageContent(self._id, text))
+            case narrator.PartStart(kind):
+                self._id = self._ids.text() if kind == "text" else self._ids.thought()
+                return self._begin(kind)
+            case narrator.PartEnd(kind, text):
+                self._written.append((self._id, text))
+                return _end(kind, self._id) if self._is_begun else ()
+            case narrator.Called():
+                return () if narrated.is_held else _call(narrated)
+            case narrator.Returned(result, call):
+                denied = _call(call) if call and call.is_held else ()
+                is_known = result.tool_call_id in self._run.results
+                return [*denied, *(() if is_known else (_result(result),))]
+            case events.ToolProgress():
+                return (frames.Custom(TOOL_PROGRESS, _progress(narrated)),)
+            case narrator.Asked(request, call):
+                is_for_client = request.kind is ApprovalKind.CLIENT_TOOL
+                return _call(call) if is_for_client and call and call.is_held else ()
+            case events.IterationStart():
                 self._written.clear()
                 return ()
-            case IterationRestart():
+            case events.IterationRestart():
                 return self._superseded()
-            case ToolCalled() if body.asks and body.server == CLIENT:
-                self._unallowed[body.tool_call_id] = body
-                return ()
-            case ToolCalled():
-                return _call(body)
-            case Retrieval():
-                content = sources_content(body, self._numbers)
+            case events.Retrieval():
+                content = sources_content(narrated, self._numbers)
                 return (frames.ActivitySnapshot(self._ids.sources(), SOURCES, content),)
-            case UserMessage(id_, content):
+            case events.UserMessage(id_, content):
                 return (
                     frames.TextMessageStart(id_, "user"),
                     frames.TextMessageContent(id_, content),
                     frames.TextMessageEnd(id_),
                 )
-            case ApprovalRequest():
-                self._open_requests[body.request_id] = body
-                is_for_client = body.kind is ApprovalKind.CLIENT_TOOL
-                call = self._unallowed.pop(body.tool_call_id or "", None) if is_for_client else None
-                return _call(call) if call else ()
-            case Notice(code, message):
+            case events.Notice(code, message):
                 return (frames.Custom(NOTICE, {"code": code, "message": message}),)
-            case UsageReported():
-                self._usage[body.model] = self._usage.get(body.model, Usage(0, 0)) + body.usage
+            case events.UsageReported(model=model):
+                self._usage[model] = self._usage.get(model, Usage(0, 0)) + narrated.usage
                 return ()
-            case TurnResumed():
-                return ()
-            case Done():
-                is_cancelled = body.status == "CANCELLED" and self._run.is_1_0
+            case events.Done(status):
+                is_cancelled = status == "CANCELLED" and self._run.is_1_0
                 outcome = frames.Cancelled() if is_cancelled else UNSET
                 return (
                     frames.RunFinished(self._run.thread_id, self._run.run_id, outcome, self._token_usage()),
                 )
-            case Failed(code, message):
+            case events.Failed(code, message):
                 return (frames.RunError(message, code),)
+            case narrator.Decided() | events.TurnStart():
+                return ()
             case _ as never:
                 assert_never(never)
 
-    def _decided(self, body: ApprovalResponse) -> None:
-        """The user may have changed the arguments of a call that the client runs."""
-        request = self._open_requests.pop(body.request_id, None)
-        call = self._unallowed.get(request.tool_call_id or "") if request else None
-        if call is not None and body.arguments is not None:
-            self._unallowed[call.tool_call_id] = replace(call, arguments=body.arguments)
+    def _begin(self, kind: narrator.Kind) -> Sequence[Frame]:
+        self._is_begun = True
+        if kind == "text":
+            return (frames.TextMessageStart(self._id),)
+        return frames.ReasoningStart(self._id), frames.ReasoningMessageStart(self._id)
 
-    def _say(self, kind: Literal["text", "thought"], text: str) -> Sequence[Frame]:
-        growing = self._growing
-        if growing is not None and growing.kind == kind and growing.is_told:
-            growing.pieces.append(text)
-            return (_piece(growing, text),)
-        before: Sequence[Frame] = ()
-        if growing is None or growing.kind != kind:
-            before = self._close()
-            growing = _Growing(kind, self._ids.text() if kind == "text" else self._ids.thought())
-            self._growing = growing
-        growing.pieces.append(text)
-        growing.is_told = True
-        return [*before, *_beginning(growing), _piece(growing, text)]
-
-    def _close(self) -> Sequence[Frame]:
-        """Ends the text or thought in progress."""
-        growing, self._growing = self._growing, None
-        if growing is None:
-            return ()
-        self._written.append(growing)
-        return _end(growing) if growing.is_told else ()
+    def _begin_again(self, kind: narrator.Kind) -> Sequence[Frame]:
+        """What a reader who joins within a text or thought has missed."""
+        return () if self._is_begun else self._begin(kind)
 
     def _superseded(self) -> Sequence[Frame]:
         """The texts and thoughts of a model call that is repeated no longer count."""
         written, self._written = self._written, []
-        return [
-            frames.ActivitySnapshot(it.id, SUPERSEDED, superseded_content("".join(it.pieces)))
-            for it in written
-        ]
+        return [frames.ActivitySnapshot(id_, SUPERSEDED, superseded_content(text)) for id_, text in written]
 
     def _token_usage(self) -> list[frames.TokenUsage]:
         return [
@@ -301,34 +226,22 @@ def _sse(frame: Frame) -> bytes:
     return b"data: %b\n\n" % encode_json(frame)
 
 
-def _beginning(growing: _Growing) -> Sequence[Frame]:
-    if growing.kind == "text":
-        return (frames.TextMessageStart(growing.id),)
-    return frames.ReasoningStart(growing.id), frames.ReasoningMessageStart(growing.id)
+def _end(kind: narrator.Kind, id_: str) -> Sequence[Frame]:
+    if kind == "text":
+        return (frames.TextMessageEnd(id_),)
+    return frames.ReasoningMessageEnd(id_), frames.ReasoningEnd(id_)
 
 
-def _piece(growing: _Growing, text: str) -> Frame:
-    if growing.kind == "text":
-        return frames.TextMessageContent(growing.id, text)
-    return frames.ReasoningMessageContent(growing.id, text)
-
-
-def _end(growing: _Growing) -> Sequence[Frame]:
-    if growing.kind == "text":
-        return (frames.TextMessageEnd(growing.id),)
-    return frames.ReasoningMessageEnd(growing.id), frames.ReasoningEnd(growing.id)
-
-
-def _call(body: ToolCalled) -> Sequence[Frame]:
-    id_ = body.tool_call_id
+def _call(call: narrator.Called) -> Sequence[Frame]:
+    id_ = call.event.tool_call_id
     return (
-        frames.ToolCallStart(id_, body.tool_name),
-        frames.ToolCallArgs(id_, encode_json(body.arguments).decode()),
+        frames.ToolCallStart(id_, call.event.tool_name),
+        frames.ToolCallArgs(id_, encode_json(call.arguments).decode()),
         frames.ToolCallEnd(id_),
     )
 
 
-def _result(body: ToolResultStored) -> Frame:
+def _result(body: events.ToolResultStored) -> Frame:
     return frames.ToolCallResult(
         message_id=result_id(body.tool_call_id),
         tool_call_id=body.tool_call_id,
@@ -337,13 +250,13 @@ def _result(body: ToolResultStored) -> Frame:
     )
 
 
-def _progress(body: ToolProgress) -> dict[str, Any]:
+def _progress(body: events.ToolProgress) -> dict[str, Any]:
     progress = {"toolCallId": body.tool_call_id, "progress": body.progress}
     optional = {"total": body.total, "message": body.message}
     return progress | {name: value for name, value in optional.items() if value is not None}
 
 
-def _interrupt(asked: ApprovalRequest) -> frames.Interrupt:
+def _interrupt(asked: events.ApprovalRequest) -> frames.Interrupt:
     schema = _APPROVAL_SCHEMA if asked.kind is ApprovalKind.TOOL else asked.schema
     return frames.Interrupt(
         id=asked.request_id,

@@ -31,30 +31,10 @@ from typing import Literal, assert_never
 
 import msgspec
 
-from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    EventBody,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Notice,
-    Retrieval,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolProgress,
-    ToolResultStored,
-    TurnEvent,
-    TurnResumed,
-    TurnStart,
-    UsageReported,
-    UserMessage,
-)
-from threadkeep.domain.parts import SaidText, TextJoin
+from threadkeep.domain import events
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind
 from threadkeep.domain.text import is_blank
+from threadkeep.protocols import narrator
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
 from threadkeep.protocols.agentx.frames import Envelope, EventData, event_envelope
@@ -77,12 +57,10 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._said = SaidText()
-        self._join = TextJoin()
+        self._narrator = narrator.JoiningNarrator(self._narrated)
+        self._at = 0
+        """When the latest event happened."""
         self._is_responding = False
-        self._waiting: dict[str, frames.ToolExecuting] = {}
-        """By call id, `tool_executing` of calls that wait for their user."""
-        self._asked: dict[str, str | None] = {}
         context = frames.EventContext(
             container_id=turn.agent_id,
             image_id=turn.conversation_id,
@@ -93,65 +71,52 @@ class AgentXTurn:
         # Every envelope of the turn has it, so it is encoded once.
         self._context = msgspec.Raw(frames.encode_json(context))
 
-    def sse_frames(self, event: TurnEvent) -> Sequence[bytes]:
+    def sse_frames(self, event: events.TurnEvent) -> Sequence[bytes]:
         """The event's envelopes, one per SSE frame."""
-        at, context = event.at, self._context
+        self._at, context = event.at, self._context
         return [
             frame(
-                event_envelope(data, at, context).json(),
+                event_envelope(data, event.at, context).json(),
                 event=data.type,
                 id=str(Cursor(event.turn_id, event.seq, index)),
             )
-            for index, data in enumerate(self._data(at, event.body))
+            for index, data in enumerate(self._narrator.narrate(event.body))
         ]
 
-    def envelopes(self, event: TurnEvent) -> list[Envelope]:
+    def envelopes(self, event: events.TurnEvent) -> list[Envelope]:
         """The envelopes of an event."""
-        at, context = event.at, self._context
-        return [event_envelope(data, at, context) for data in self._data(at, event.body)]
+        self._at, context = event.at, self._context
+        return [event_envelope(data, event.at, context) for data in self._narrator.narrate(event.body)]
 
-    def _data(self, at: int, body: EventBody) -> Sequence[EventData]:
-        match body:
-            case Text():
-                self._said.add(body.text)
-                return self._delta(self._join.add(body.text))
-            case TurnStart(message_id=message_id, model=model):
+    def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
+        match narrated:  # the most common first: cases are tried in order
+            case events.Text(text):
+                return self._delta(text)
+            case events.Thought():
+                return ()
+            case events.TurnStart(message_id=message_id, model=model):
                 return frames.ConversationStart(message_id), frames.MessageStart(message_id, model or "")
-            case ToolCalled():
-                self._join.interrupt()
-                self._said.interrupt()
-                return self._call(at, body)
-            case ToolResultStored():
-                return self._result(at, body)
-            case UsageReported():
-                return (frames.MessageDelta(frames.Tokens(body.input_tokens, body.output_tokens)),)
-            case Done(status, stop_reason=stop_reason):
+            case narrator.Called(called):
+                return self._call(called)
+            case narrator.Returned(result):
+                return self._result(result)
+            case events.UsageReported(input_tokens, output_tokens):
+                return (frames.MessageDelta(frames.Tokens(input_tokens, output_tokens)),)
+            case events.Done(status, stop_reason=stop_reason):
                 reason = "completed" if status == "COMPLETED" else "interrupted"
                 stop_reason = STOP_REASONS.get(stop_reason, "other")
-                return *self._message(at, status, stop_reason), frames.ConversationEnd(reason)
-            case Failed():
-                return self._failure(at, body)
-            case IterationStart():
-                self._join.interrupt()
-                self._said.begin_iteration()
+                return *self._message(status, stop_reason), frames.ConversationEnd(reason)
+            case events.Failed():
+                return self._failure(narrated)
+            case events.IterationStart() | events.IterationRestart():
                 self._is_responding = False
                 return ()
-            case IterationRestart():
-                self._join.interrupt()
-                self._said.restart()
-                self._is_responding = False
+            case narrator.Decided():
+                return _answered(narrated)
+            case narrator.PartStart() | narrator.PartEnd() | events.Retrieval() | events.ToolProgress():
                 return ()
-            case UserMessage():
-                self._join.interrupt()
-                self._said.interrupt()
+            case narrator.Asked() | events.UserMessage() | events.Notice():
                 return ()
-            case Thought() | Retrieval() | ToolProgress() | Notice() | TurnResumed():
-                return ()
-            case ApprovalRequest():
-                self._asked[body.request_id] = body.tool_call_id
-                return ()
-            case ApprovalResponse():
-                return self._answered(body)
             case _ as never:
                 assert_never(never)
 
@@ -163,60 +128,58 @@ class AgentXTurn:
         self._is_responding = True
         return delta, frames.ConversationResponding()
 
-    def _call(self, at: int, body: ToolCalled) -> Sequence[EventData]:
+    def _call(self, body: events.ToolCalled) -> Sequence[EventData]:
         """A call: the model's block, then that it runs, then the call as a message."""
         id_, name, arguments = body.tool_call_id, body.tool_name, body.arguments
-        executing = frames.ToolExecuting(id_, name, arguments)
-        if body.asks:
-            self._waiting[id_] = executing
         return (
             frames.ToolUseStart(id_, name),
             frames.InputJsonDelta(frames.encode_json(arguments).decode()),
             frames.ToolUseStop(id_, name, arguments),
             frames.ToolPlanned(id_, name),
-            *(() if body.asks else (executing,)),
-            call_message(id_, name, arguments, at, self._message_id),
+            *(() if body.asks else (frames.ToolExecuting(id_, name, arguments),)),
+            call_message(id_, name, arguments, self._at, self._message_id),
         )
 
-    def _answered(self, body: ApprovalResponse) -> Sequence[EventData]:
-        """A call that waited for its user runs, unless they refused it."""
-        executing = self._waiting.pop(self._asked.get(body.request_id) or "", None)
-        if executing is None or body.action not in (ApprovalAction.ALLOW, ApprovalAction.EDIT):
-            return ()
-        if body.arguments is not None:
-            executing = msgspec.structs.replace(executing, input=body.arguments)
-        return (executing,)
-
-    def _result(self, at: int, body: ToolResultStored) -> Sequence[EventData]:
+    def _result(self, body: events.ToolResultStored) -> Sequence[EventData]:
         """A result: of the model's block, then as a message."""
         result = body.result if body.error is None else body.error
         return (
             frames.ToolResult(body.tool_call_id, result, body.status != "ok"),
-            result_message(body.tool_call_id, body.tool_name, body.result, body.error, at),
+            result_message(body.tool_call_id, body.tool_name, body.result, body.error, self._at),
         )
 
-    def _failure(self, at: int, body: Failed) -> Sequence[EventData]:
+    def _failure(self, body: events.Failed) -> Sequence[EventData]:
         """The end of a failed turn: clients show the error from the last two."""
         return (
-            *self._message(at, "FAILED", "error"),
+            *self._message("FAILED", "error"),
             frames.Error(body.message, body.code),
             frames.ConversationEnd("error"),
             frames.ErrorOccurred(body.code, body.message, body.retryable),
-            error_message(self._message_id, body.code, body.message, at),
+            error_message(self._message_id, body.code, body.message, self._at),
         )
 
     def _message(
-        self, at: int, status: Literal["COMPLETED", "CANCELLED", "FAILED"], stop_reason: str
+        self, status: Literal["COMPLETED", "CANCELLED", "FAILED"], stop_reason: str
     ) -> list[EventData]:
         """A message's last envelopes, with its whole text."""
-        text = self._said.text
+        text = self._narrator.said("text")
         last: list[EventData] = [
             frames.MessageStop(stop_reason),
             frames.MessageComplete(self._message_id, text, status),
         ]
         if not is_blank(text):
-            last.append(assistant_message(self._message_id, text, at))
+            last.append(assistant_message(self._message_id, text, self._at))
         return last
+
+
+def _answered(decided: narrator.Decided) -> Sequence[EventData]:
+    """A call that waited for its user runs, unless they refused it."""
+    request, call = decided.request, decided.call
+    if call is None or not call.event.asks or request is None or request.kind is not ApprovalKind.TOOL:
+        return ()
+    if decided.response.action not in (ApprovalAction.ALLOW, ApprovalAction.EDIT):
+        return ()
+    return (frames.ToolExecuting(call.event.tool_call_id, call.event.tool_name, call.arguments),)
 
 
 def wrap(cursor: Cursor, envelope: Envelope) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
@@ -19,11 +19,10 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.key import Scope
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.handling.services import Services
-from threadkeep.ports.conversations import ConversationFilter
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.decode import (
     Container,

@@ -18,17 +18,17 @@ from threadkeep.domain.errors import (
     StorageError,
     ThreadkeepError,
 )
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import MessageId, TurnId, UserId
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.agentx.cursor import Cursor
 from threadkeep.protocols.agentx.encode import AgentXTurn
 from threadkeep.protocols.agentx.frames import Envelope
 from threadkeep.protocols.dialect import START, TurnContext
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 

@@ -17,9 +17,8 @@ from mcp_types import (
     ElicitResult,
 )
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, ApprovalScope, Decision
+from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, ApprovalScope, Decision
 from threadkeep.domain.text import visible
-from threadkeep.ports.approvals import Approval
 
 MOST_ARGUMENTS_CHARACTERS = 2_000
 """Clients show a question in a small dialog. What is longer can only be denied there."""

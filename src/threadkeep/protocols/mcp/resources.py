@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.ports.conversations import ConversationFilter
 from threadkeep.protocols.mcp.tools import ReadConversation, read_conversation
 from threadkeep.protocols.mcp.turns import ARTIFACTS
 from threadkeep.services.reach import check_reach

@@ -12,14 +12,12 @@ from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import Conflict
 from threadkeep.domain.key import Scope
-from threadkeep.domain.message import Message, MessageRole, MessageStatus
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, MessageWindow, SaidHit
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.paging import PageQuery
 from threadkeep.handling.retries import is_retry
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.searching import OneAgent, Search, Since, Until
-from threadkeep.ports.history import SaidHit
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.protocols.mcp.turns import artifact_uris, last_event_of, own_turn
 from threadkeep.services.outside import OutsideMessage, new_conversation
 from threadkeep.services.reach import check_reach

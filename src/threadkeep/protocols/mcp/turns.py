@@ -6,16 +6,16 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
+from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, Decision, OpenApproval
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
-from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Text, ToolCalled, TurnEvent
+from threadkeep.domain.events import Text
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.logs import add_to_subject
-from threadkeep.ports.approvals import Approval, OpenApproval
+from threadkeep.protocols.narrator import Called, Narration, Narrator
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.view import Id, View
@@ -53,41 +53,33 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
     log = await request.services.turns.follow(turn, 0)
     if log is None:
         return None
-    forms = set[str]()
+    narrator = Narrator(_news)
     async with log:
         async for chunks in log:
-            events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
-            told = [(event.seq, news) for event in events if event.seq > seen and (news := _news(event))]
+            narrated = [
+                (event.seq, "".join(narrator.narrate(event.body)))
+                for chunk in chunks
+                for event in decode_chunk(chunk.events)
+            ]
+            told = [(seq, news) for seq, news in narrated if seq > seen and news]
             if told:
                 await report(told[-1][0], "".join(news for _, news in told))
-            _note_forms(forms, events)
             # While a tool's server asks, the turn goes on; the answer is decided first and logged later.
-            if log.is_paused or (forms and await request.services.approvals.open(request.user, turn)):
+            has_form = any(it.request.kind is ApprovalKind.ELICITATION for it in narrator.open_requests)
+            if log.is_paused or (has_form and await request.services.approvals.open(request.user, turn)):
                 return TurnStatus.WAITING
         return None if log.has_ended else TurnStatus.RUNNING
 
 
-def _note_forms(forms: set[str], events: Sequence[TurnEvent]) -> None:
-    """Keeps the requests of tools' servers that the events leave without an answer."""
-    for event in events:
-        match event.body:
-            case ApprovalRequest(request_id=id_, kind=ApprovalKind.ELICITATION):
-                forms.add(id_)
-            case ApprovalResponse(request_id=id_):
-                forms.discard(id_)
-            case _:
-                pass
-
-
-def _news(event: TurnEvent) -> str:
-    """What an event means to somebody who waits for the reply."""
-    match event.body:
+def _news(narrated: Narration) -> Sequence[str]:
+    """What a narration means to somebody who waits for the reply."""
+    match narrated:
         case Text(text):
-            return text
-        case ToolCalled(tool_name=name):
-            return f"\n[{name}]\n"
+            return (text,)
+        case Called(event):
+            return (f"\n[{event.tool_name}]\n",)
         case _:
-            return ""
+            return ()
 
 
 async def turn_view(

@@ -11,11 +11,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
+from threadkeep.domain.approval import Approval
 from threadkeep.domain.conversation import AddedMessage
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.message import MessageRole
 from threadkeep.handling.routing import RequestContext
-from threadkeep.ports.approvals import Approval
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.decode import SentItem, files_of, text_of
 from threadkeep.protocols.openai.files import file_parts

@@ -5,7 +5,7 @@ import asyncio
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ShuttingDown
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
@@ -64,10 +64,12 @@ def _asked(body: CreateCompletion) -> StatelessRequest:
         files=files_of(body),
         history=lambda files: history_of(body.messages, files),
         field="messages",
-        instructions=body.instructions,
-        tools=body.client_tools,
-        temperature=body.temperature,
-        max_tokens=body.most_tokens,
+        begun_with=BegunWith(
+            instructions=body.instructions,
+            tools=body.client_tools,
+            temperature=body.temperature,
+            max_tokens=body.most_tokens,
+        ),
     )
 
 

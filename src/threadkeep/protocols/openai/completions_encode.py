@@ -11,28 +11,15 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
+from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    EventBody,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Text,
-    Thought,
-    ToolCalled,
-    TurnEvent,
-    UsageReported,
-    UserMessage,
-)
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import BLANK_LINE, SaidText, TextJoin
+from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.narrator import JoiningNarrator, Narration, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
 
@@ -122,68 +109,35 @@ class CompletionHead:
         return CompletionHead(f"{id_}-{after}" if after else id_, turn.started_at // 1000, model, after)
 
 
-class _Outcome:
-    """How a turn ends, or what it waits for, and what it has used."""
-
-    def __init__(self, after: int) -> None:
-        self._after = after
-        self._calls: dict[str, ToolCalled] = {}
-        self._open: dict[str, ApprovalRequest] = {}
-        self._usage = Usage(0, 0)
-        self.end: Done | Failed | None = None
-
-    def add(self, seq: int, body: EventBody) -> None:
-        """The next event that is no text."""
-        match body:
-            case UsageReported():
-                if seq > self._after:
-                    self._usage += body.usage
-            case ToolCalled():
-                self._calls[body.tool_call_id] = body
-            case ApprovalRequest():
-                self._open[body.request_id] = body
-            case ApprovalResponse():
-                self._open.pop(body.request_id, None)
-            case Done() | Failed():
-                self.end = body
-            case _:
-                pass
-
-    @property
-    def question(self) -> str:
-        """What the turn asks its user, if it waits for that."""
-        asked = (it.message for it in self._open.values() if it.kind is not ApprovalKind.CLIENT_TOOL)
-        return BLANK_LINE.join(asked)
-
-    @property
-    def calls(self) -> Sequence[ToolCalled]:
-        """The calls that wait for the client."""
-        return [
-            self._calls[it.tool_call_id]
-            for it in self._open.values()
-            if it.kind is ApprovalKind.CLIENT_TOOL and it.tool_call_id is not None
-        ]
-
-    @property
-    def finish_reason(self) -> FinishReason:
-        """Why the completion ends."""
-        if isinstance(self.end, Done):
-            return _FINISH.get(self.end.stop_reason, "stop")
-        return "tool_calls" if self.calls else "stop"
-
-    @property
-    def usage(self) -> CompletionUsage:
-        """What all model calls used."""
-        used = self._usage
-        return CompletionUsage(
-            prompt_tokens=used.input_tokens,
-            completion_tokens=used.output_tokens,
-            total_tokens=used.input_tokens + used.output_tokens,
-            prompt_tokens_details=PromptDetails(used.cache_read_tokens),
-        )
+def _question(narrator: Narrator[bytes]) -> str:
+    """What the turn asks its user, if it waits for that."""
+    asked = (it.request for it in narrator.open_requests)
+    return BLANK_LINE.join(it.message for it in asked if it.kind is not ApprovalKind.CLIENT_TOOL)
 
 
-def _function_call(call: ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
+def _calls(narrator: Narrator[bytes]) -> Sequence[events.ToolCalled]:
+    """The calls that wait for the client."""
+    asked = narrator.open_requests
+    return [it.call.event for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
+
+
+def _finish_reason(narrator: Narrator[bytes]) -> FinishReason:
+    """Why the completion ends."""
+    if isinstance(narrator.end, events.Done):
+        return _FINISH.get(narrator.end.stop_reason, "stop")
+    return "tool_calls" if _calls(narrator) else "stop"
+
+
+def _usage(used: Usage) -> CompletionUsage:
+    return CompletionUsage(
+        prompt_tokens=used.input_tokens,
+        completion_tokens=used.output_tokens,
+        total_tokens=used.input_tokens + used.output_tokens,
+        prompt_tokens_details=PromptDetails(used.cache_read_tokens),
+    )
+
+
+def _function_call(call: events.ToolCalled, index: int | UnsetType = UNSET) -> FunctionCall:
     function = Function(call.tool_name, _encode(call.arguments).decode())
     return FunctionCall(call.tool_call_id, function, type="function", index=index)
 
@@ -193,50 +147,33 @@ class WholeCompletion:
 
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
-        self._said = SaidText()
-        self._thoughts = SaidText()
-        self._outcome = _Outcome(head.after)
+        self._narrator = JoiningNarrator[bytes](lambda _: ())
 
-    def add(self, events: Iterable[TurnEvent]) -> None:
+    def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
-        for event in events:
-            body, is_new = event.body, event.seq > self._head.after
-            match body:
-                case Text(text):
-                    if is_new:
-                        self._said.add(text)
-                case Thought(text):
-                    if is_new:
-                        self._thoughts.add(text)
-                case IterationStart():
-                    self._said.begin_iteration()
-                    self._thoughts.begin_iteration()
-                case IterationRestart():
-                    self._said.restart()
-                    self._thoughts.restart()
-                case _:
-                    if isinstance(body, ToolCalled | UserMessage):
-                        self._said.interrupt()
-                    self._outcome.add(event.seq, body)
+        for event in events_:
+            self._narrator.narrate(event.body)
+            if event.seq <= self._head.after:
+                self._narrator.begin_response()
 
     def completion(self) -> ChatCompletion:
         """The completion once its turn has ended or waits; raises the error of a turn that failed."""
-        outcome = self._outcome
-        if isinstance(outcome.end, Failed):
-            raise error_of(outcome.end)
-        text = BLANK_LINE.join(filter(None, (self._said.text, outcome.question)))
-        calls = [_function_call(it) for it in outcome.calls]
+        narrator = self._narrator
+        if isinstance(narrator.end, events.Failed):
+            raise error_of(narrator.end)
+        text = BLANK_LINE.join(filter(None, (narrator.said("text"), _question(narrator))))
+        calls = [_function_call(it) for it in _calls(narrator)]
         message = ReplyMessage(
             content=text or (None if calls else ""),
-            reasoning_content=self._thoughts.text or UNSET,
+            reasoning_content=narrator.said("thought") or UNSET,
             tool_calls=calls or UNSET,
         )
         return ChatCompletion(
             id=self._head.id,
             created=self._head.created,
             model=self._head.model,
-            choices=[Choice(message=message, finish_reason=outcome.finish_reason)],
-            usage=outcome.usage,
+            choices=[Choice(message=message, finish_reason=_finish_reason(narrator))],
+            usage=_usage(narrator.usage),
         )
 
 
@@ -246,9 +183,7 @@ class CompletionEncoder:
     def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
         self._after = head.after
         self._with_usage = with_usage
-        self._outcome = _Outcome(head.after)
-        self._join = TextJoin()
-        self._thoughts = TextJoin()
+        self._narrator = JoiningNarrator(self._chunks_of)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.
@@ -262,43 +197,37 @@ class CompletionEncoder:
         """The next chunk of a stored turn's log."""
         return b"".join(map(self.encode, decode_chunk(chunk.events)))
 
-    def encode(self, event: TurnEvent) -> bytes:
+    def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        body = event.body
+        pieces = b"".join(self._narrator.narrate(event.body))
         if event.seq <= self._after:
-            self._outcome.add(event.seq, body)
+            self._narrator.begin_response()
             return b""
-        match body:
-            case Text(text):
-                piece = self._before_text + _encode(self._join.add(text)) + self._after_piece
-            case Thought(text):
-                piece = self._before_thought + _encode(self._thoughts.add(text)) + self._after_piece
-            case IterationStart() | IterationRestart():
-                self._join.interrupt()
-                self._thoughts.interrupt()
-                piece = b""
-            case _:
-                if isinstance(body, ToolCalled | UserMessage):
-                    self._join.interrupt()
-                self._outcome.add(event.seq, body)
-                piece = b""
-        return piece if self._has_begun else self._begin() + piece
+        return pieces if self._has_begun else self._begin() + pieces
 
     def end(self, how: StreamEnd) -> bytes:
         """The last chunks: why it ends, and what it used."""
-        outcome = self._outcome
-        if isinstance(outcome.end, Failed):
-            return frame(_encode(told(error_of(outcome.end))))
+        narrator = self._narrator
+        if isinstance(narrator.end, events.Failed):
+            return frame(_encode(told(error_of(narrator.end))))
         last = b"" if self._has_begun else self._begin()
-        if outcome.question:
-            self._join.interrupt()
-            last += self._before_text + _encode(self._join.add(outcome.question)) + self._after_piece
-        if calls := [_function_call(it, at) for at, it in enumerate(outcome.calls)]:
+        if question := _question(narrator):
+            last += b"".join(narrator.say(question))
+        if calls := [_function_call(it, at) for at, it in enumerate(_calls(narrator))]:
             last += self._chunk({"tool_calls": calls})
-        last += self._chunk({}, outcome.finish_reason)
+        last += self._chunk({}, _finish_reason(narrator))
         if self._with_usage:
-            last += self._common + b',"choices":[],"usage":' + _encode(outcome.usage) + b"}\n\n"
+            last += self._common + b',"choices":[],"usage":' + _encode(_usage(narrator.usage)) + b"}\n\n"
         return last + _DONE
+
+    def _chunks_of(self, narrated: Narration) -> Sequence[bytes]:
+        match narrated:
+            case events.Text(text):
+                return (self._before_text + _encode(text) + self._after_piece,)
+            case events.Thought(text):
+                return (self._before_thought + _encode(text) + self._after_piece,)
+            case _:
+                return ()
 
     def _begin(self) -> bytes:
         self._has_begun = True

@@ -7,12 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from threadkeep.domain.events import Done, Failed, TurnEvent, TurnStart
+from threadkeep.domain.events import Done, Failed, LogChunk, TurnEvent, TurnStart
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.ids import response_id
 from threadkeep.protocols.openai.items import Items

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
-from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, TurnEvent
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.file import is_image
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import BLANK_LINE, FilePart
 from threadkeep.domain.turn import Turn
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.narrator import Decided, Narration, Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.ids import approval_id, file_id, message_item_id
 from threadkeep.protocols.openai.items import Items
@@ -42,41 +42,29 @@ def _file(file: FilePart) -> frames.InputImage | frames.InputFile:
     return frames.InputImage(id_) if is_image(file.media_type) else frames.InputFile(id_, file.file_name)
 
 
-class Decisions:
-    """What was decided in a turn, as items; takes the turn's events in order."""
-
-    def __init__(self) -> None:
-        self._asked: dict[str, ApprovalRequest] = {}
-
-    def add(self, event: TurnEvent) -> frames.InputItem | None:
-        """The decision that an event tells, if it does."""
-        body = event.body
-        if isinstance(body, ApprovalRequest):
-            self._asked[body.request_id] = body
-        if isinstance(body, ApprovalResponse) and (asked := self._asked.get(body.request_id)) is not None:
-            return _decision(asked, body)
-        return None
-
-
 def _decisions(turn: Turn, events: Iterable[TurnEvent], part: int) -> Iterator[frames.InputItem]:
-    items, decisions = Items(turn.id), Decisions()
+    items, narrator = Items(turn.id), Narrator(decision)
     for event in events:
         items.add(event)
-        decided = decisions.add(event)
-        if items.part == part and decided is not None:
-            yield decided
+        decided = narrator.narrate(event.body)
+        if items.part == part:
+            yield from decided
 
 
-def _decision(asked: ApprovalRequest, answer: ApprovalResponse) -> frames.InputItem | None:
-    """A decision; None if nobody made it."""
-    if answer.action is ApprovalAction.EXPIRE:
-        return None
-    if asked.kind is ApprovalKind.CLIENT_TOOL and asked.tool_call_id is not None:
-        return function_output(asked.request_id, asked.tool_call_id, answer.content)
-    if asked.kind is ApprovalKind.TOOL:
-        return approval_response(asked.request_id, approve=answer.action is not ApprovalAction.DENY)
-    text = answer.content if isinstance(answer.content, str) else ""
-    return frames.UserMessageItem(f"{approval_id(asked.request_id)}_answer", (frames.InputText(text),))
+def decision(narrated: Narration) -> Sequence[frames.InputItem]:
+    """A decision as an item; none if nobody made it."""
+    if not isinstance(narrated, Decided) or narrated.request is None:
+        return ()
+    request, response = narrated.request, narrated.response
+    if response.action is ApprovalAction.EXPIRE:
+        return ()
+    if request.kind is ApprovalKind.CLIENT_TOOL and request.tool_call_id is not None:
+        return (function_output(request.request_id, request.tool_call_id, response.content),)
+    if request.kind is ApprovalKind.TOOL:
+        is_approved = response.action is not ApprovalAction.DENY
+        return (approval_response(request.request_id, approve=is_approved),)
+    text = response.content if isinstance(response.content, str) else ""
+    return (frames.UserMessageItem(f"{approval_id(request.request_id)}_answer", (frames.InputText(text),)),)
 
 
 def function_output(request_id: str, tool_call_id: str, output: Any) -> frames.FunctionOutputItem:

@@ -16,39 +16,20 @@ and what it reads are the same.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Literal, assert_never
 
 import msgspec
 
+from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Notice,
-    Retrieval,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolProgress,
-    ToolResultStored,
-    TurnEvent,
-    TurnResumed,
-    TurnStart,
-    UsageReported,
-    UserMessage,
-)
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole, Usage
 from threadkeep.domain.parts import QuestionPart, TextPart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
+from threadkeep.protocols import narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.frames import OutputItem, StreamEvent
 from threadkeep.protocols.openai.ids import ItemIds, approval_id
@@ -58,20 +39,6 @@ OUR_SERVER = "threadkeep"
 
 _CITED = re.compile(r"\[(\d{1,4})\]")
 _encode = msgspec.json.Encoder().encode
-
-
-@dataclass(slots=True)
-class _Growing:
-    """The message or thought that the model is writing."""
-
-    kind: Literal["text", "thought"]
-    id: str
-    index: int
-    pieces: list[str] = field(default_factory=list[str])
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
 
 
 class Items:
@@ -85,49 +52,46 @@ class Items:
         self.part = 1
         """Which part of the turn the latest event belongs to."""
         self.output: list[OutputItem] = []
-        self.usage = Usage(0, 0)
-        self.end: Done | Failed | None = None
         self.next_number = count().__next__
         """The number of the next event of the stream."""
+        self._narrator = narrator.Narrator(self._events)
         self._ids = ItemIds(turn_id)
-        self._growing: _Growing | None = None
+        self._id, self._index = "", 0
+        """Those of the message or thought in progress."""
         self._call_began_at = 0
         """Where the items of the current model call begin."""
-        self._calls: dict[str, ToolCalled] = {}
         self._open: dict[str, int] = {}
         """Calls without a result, and the places of their items in this part."""
-        self._requests: dict[str, str] = {}
-        """The requests to approve calls, by call."""
         self._numbers = PassageNumbers()
         self._hits: dict[int, RetrievalHit] = {}
         self._asked_here: set[str] = set()
         """The requests that the current part made."""
 
-    def begins_part(self, event: TurnEvent) -> bool:
+    @property
+    def usage(self) -> Usage:
+        """What the current part has used."""
+        return self._narrator.usage
+
+    @property
+    def end(self) -> events.Done | events.Failed | None:
+        """How the turn ended."""
+        return self._narrator.end
+
+    def begins_part(self, event: events.TurnEvent) -> bool:
         """Whether an event is the first answer to what the current part asked.
 
         Other answers to the same part may come later, between the results of tools: they belong to the part
         that the first one began.
         """
-        return isinstance(event.body, ApprovalResponse) and event.body.request_id in self._asked_here
+        return isinstance(event.body, events.ApprovalResponse) and event.body.request_id in self._asked_here
 
-    def add(self, event: TurnEvent) -> Sequence[StreamEvent]:
+    def add(self, event: events.TurnEvent) -> Sequence[StreamEvent]:
         """The stream's events for the next event of the turn."""
-        match event.body:  # the most common first: cases are tried in order
-            case Text(text):
-                return self._say("text", text)
-            case Thought(text):
-                return self._say("thought", text)
-            case ApprovalResponse():
-                if self.begins_part(event):
-                    self._begin_part()
-                return ()
-            case body:
-                return self._added(body)
+        return self._narrator.narrate(event.body)
 
     def close(self) -> Sequence[StreamEvent]:
         """Ends what is in progress, where the stream ends."""
-        closing = list(self._close())
+        closing = list(self._narrator.pause())
         for index in self._open.values():
             call = self.output[index]
             assert isinstance(call, frames.McpCallItem)
@@ -137,169 +101,136 @@ class Items:
 
     def _begin_part(self) -> None:
         self.part += 1
-        self.output, self.usage, self.next_number = [], Usage(0, 0), count().__next__
-        self._growing, self._call_began_at = None, 0
+        self.output, self.next_number, self._call_began_at = [], count().__next__, 0
+        self._narrator.begin_response()
         self._open.clear()
         self._asked_here.clear()
 
-    def _added(
-        self,
-        body: ToolCalled
-        | ToolResultStored
-        | ApprovalRequest
-        | Retrieval
-        | IterationStart
-        | IterationRestart
-        | UsageReported
-        | Done
-        | Failed
-        | UserMessage
-        | Notice
-        | TurnResumed
-        | TurnStart
-        | ToolProgress,
-    ) -> Sequence[StreamEvent]:
-        match body:
-            case ToolCalled():
-                return [*self._close(), *self._called(body)]
-            case ToolResultStored():
-                return self._returned(body)
-            case ApprovalRequest():
-                return [*self._close(), *self._asked(body)]
-            case Retrieval():
-                return [*self._close(), *self._found(body)]
-            case IterationStart():
-                closing = list(self._close())
-                self._call_began_at = len(self.output)
-                return closing
-            case IterationRestart():
-                closing = list(self._close())
-                self._supersede()
-                return closing
-            case UsageReported():
-                self.usage += body.usage
+    def _events(self, narrated: narrator.Narration) -> Iterable[StreamEvent]:
+        match narrated:  # the most common first: cases are tried in order
+            case events.Text(text):
+                return (frames.TextDelta(self.next_number(), self._id, self._index, text),)
+            case events.Thought(text):
+                return (frames.SummaryTextDelta(self.next_number(), self._id, self._index, text),)
+            case narrator.PartStart(kind):
+                return self._begin(kind)
+            case narrator.PartEnd("text", text):
+                return self._end_message(text)
+            case narrator.PartEnd(_, text):
+                return self._end_thought(text)
+            case narrator.Called(called):
+                return () if called.asks else self._begin_call(narrated)
+            case narrator.Returned(result, call):
+                return self._returned(result, call)
+            case narrator.Asked():
+                return self._asked(narrated)
+            case narrator.Decided(response):
+                if response.request_id in self._asked_here:
+                    self._begin_part()
                 return ()
-            case Done() | Failed():
-                self.end = body
-                return list(self._close())
-            case UserMessage() | Notice() | TurnResumed():
-                return list(self._close())
-            case TurnStart() | ToolProgress():
+            case events.Retrieval():
+                return self._found(narrated)
+            case events.IterationStart():
+                self._call_began_at = len(self.output)
+                return ()
+            case events.IterationRestart():
+                self._supersede()
+                return ()
+            case events.UsageReported() | events.UserMessage() | events.Notice() | events.ToolProgress():
+                return ()
+            case events.TurnStart() | events.Done() | events.Failed():
                 return ()
             case _ as never:
                 assert_never(never)
 
-    def _say(self, kind: Literal["text", "thought"], text: str) -> Sequence[StreamEvent]:
-        growing = self._growing
-        before: Sequence[StreamEvent] = ()
-        if growing is None or growing.kind != kind:
-            before = [*self._close(), *self._begin(kind)]
-            growing = self._growing
-            assert growing is not None
-        growing.pieces.append(text)
-        delta = frames.TextDelta if kind == "text" else frames.SummaryTextDelta
-        return (*before, delta(self.next_number(), growing.id, growing.index, text))
-
-    def _begin(self, kind: Literal["text", "thought"]) -> Iterator[StreamEvent]:
-        index = len(self.output)
-        growing = self._growing = _Growing(kind, self._ids.next("msg" if kind == "text" else "rs"), index)
+    def _begin(self, kind: narrator.Kind) -> Iterator[StreamEvent]:
+        self._id, self._index = self._ids.next("msg" if kind == "text" else "rs"), len(self.output)
         if kind == "text":
-            yield self._append(frames.MessageItem(growing.id, "in_progress"))
-            yield self._content_part("added", growing, frames.OutputText(""))
+            yield self._append(frames.MessageItem(self._id, "in_progress"))
+            yield self._content_part("added", frames.OutputText(""))
         else:
-            yield self._append(frames.ReasoningItem(growing.id, status="in_progress"))
-            yield self._summary_part("added", growing, "")
+            yield self._append(frames.ReasoningItem(self._id, status="in_progress"))
+            yield self._summary_part("added", "")
 
-    def _close(self) -> Iterator[StreamEvent]:
-        """Ends the text or thought in progress."""
-        growing, self._growing = self._growing, None
-        if growing is None:
-            return
-        text = growing.text
-        if growing.kind == "thought":
-            yield frames.SummaryTextDone(self.next_number(), growing.id, growing.index, text)
-            yield self._summary_part("done", growing, text)
-            item = frames.ReasoningItem(growing.id, (frames.SummaryText(text),), "completed")
-            yield self._finish(growing.index, item)
-            return
+    def _end_thought(self, text: str) -> Iterator[StreamEvent]:
+        yield frames.SummaryTextDone(self.next_number(), self._id, self._index, text)
+        yield self._summary_part("done", text)
+        item = frames.ReasoningItem(self._id, (frames.SummaryText(text),), "completed")
+        yield self._finish(self._index, item)
+
+    def _end_message(self, text: str) -> Iterator[StreamEvent]:
         annotations = list(self._annotations(text))
         for at, annotation in enumerate(annotations):
-            yield frames.AnnotationAdded(self.next_number(), growing.id, growing.index, at, annotation)
-        yield frames.TextDone(self.next_number(), growing.id, growing.index, text)
+            yield frames.AnnotationAdded(self.next_number(), self._id, self._index, at, annotation)
+        yield frames.TextDone(self.next_number(), self._id, self._index, text)
         part = frames.OutputText(text, annotations)
-        yield self._content_part("done", growing, part)
-        yield self._finish(growing.index, frames.MessageItem(growing.id, "completed", (part,)))
+        yield self._content_part("done", part)
+        yield self._finish(self._index, frames.MessageItem(self._id, "completed", (part,)))
 
-    def _called(self, body: ToolCalled) -> Iterator[StreamEvent]:
-        self._calls[body.tool_call_id] = body
-        if not body.asks:
-            yield from self._begin_call(body)
-
-    def _begin_call(self, body: ToolCalled) -> Iterator[StreamEvent]:
+    def _begin_call(self, call: narrator.Called) -> Iterator[StreamEvent]:
         """Shows a call; one that the client runs is complete with its arguments."""
-        arguments, index = _encode(body.arguments).decode(), len(self.output)
-        if body.server == CLIENT:
-            id_, kind = self._ids.of_call("fc", body.tool_call_id), "response.function_call_arguments"
-            item = frames.FunctionCallItem(id_, body.tool_call_id, body.tool_name, "", "in_progress")
+        called = call.event
+        arguments, index = _encode(called.arguments).decode(), len(self.output)
+        if called.server == CLIENT:
+            id_, kind = self._ids.of_call("fc", called.tool_call_id), "response.function_call_arguments"
+            item = frames.FunctionCallItem(id_, called.tool_call_id, called.tool_name, "", "in_progress")
             yield self._append(item)
         else:
-            id_, kind = self._ids.of_call("mcp", body.tool_call_id), "response.mcp_call_arguments"
-            yield self._append(self._call_item(body, "", "in_progress"))
+            id_, kind = self._ids.of_call("mcp", called.tool_call_id), "response.mcp_call_arguments"
+            yield self._append(self._call_item(call, "", "in_progress"))
             yield self._of_call("response.mcp_call.in_progress", id_, index)
-            self._open[body.tool_call_id] = index
+            self._open[called.tool_call_id] = index
         yield frames.ArgumentsDelta(f"{kind}.delta", self.next_number(), id_, index, arguments)
-        name = body.tool_name if body.server == CLIENT else msgspec.UNSET
+        name = called.tool_name if called.server == CLIENT else msgspec.UNSET
         yield frames.ArgumentsDone(f"{kind}.done", self.next_number(), id_, index, arguments, name)
-        if body.server == CLIENT:
-            done = frames.FunctionCallItem(id_, body.tool_call_id, body.tool_name, arguments, "completed")
+        if called.server == CLIENT:
+            done = frames.FunctionCallItem(id_, called.tool_call_id, called.tool_name, arguments, "completed")
             yield self._finish(index, done)
         else:
-            self.output[index] = self._call_item(body, arguments, "calling")
+            self.output[index] = self._call_item(call, arguments, "calling")
 
-    def _returned(self, body: ToolResultStored) -> Sequence[StreamEvent]:
-        call = self._calls.get(body.tool_call_id)
-        if call is None or call.server == CLIENT:
-            return ()
-        events = [] if body.tool_call_id in self._open else list(self._begin_call(call))
-        index = self._open.pop(body.tool_call_id)
-        is_ok, item = body.status == "ok", self.output[index]
+    def _returned(
+        self, result: events.ToolResultStored, call: narrator.Called | None
+    ) -> Iterator[StreamEvent]:
+        if call is None or call.event.server == CLIENT:
+            return
+        if result.tool_call_id not in self._open:
+            yield from self._begin_call(call)
+        index = self._open.pop(result.tool_call_id)
+        is_ok, item = result.status == "ok", self.output[index]
         assert isinstance(item, frames.McpCallItem)
-        item = _with_result(item, body, is_ok=is_ok)
         kind = "response.mcp_call.completed" if is_ok else "response.mcp_call.failed"
-        return [*events, self._of_call(kind, item.id, index), self._finish(index, item)]
+        yield self._of_call(kind, item.id, index)
+        yield self._finish(index, _with_result(item, result, is_ok=is_ok))
 
     def _call_item(
-        self, body: ToolCalled, arguments: str, status: Literal["in_progress", "calling"]
+        self, call: narrator.Called, arguments: str, status: Literal["in_progress", "calling"]
     ) -> frames.McpCallItem:
         return frames.McpCallItem(
-            id=self._ids.of_call("mcp", body.tool_call_id),
-            server_label=body.server or OUR_SERVER,
-            name=body.tool_name,
+            id=self._ids.of_call("mcp", call.event.tool_call_id),
+            server_label=call.event.server or OUR_SERVER,
+            name=call.event.tool_name,
             arguments=arguments,
             status=status,
-            approval_request_id=self._requests.get(body.tool_call_id),
+            approval_request_id=approval_id(call.approval.request_id) if call.approval else None,
         )
 
-    def _asked(self, body: ApprovalRequest) -> Iterator[StreamEvent]:
-        call = self._calls.get(body.tool_call_id or "")
-        self._asked_here.add(body.request_id)
-        match body.kind:
+    def _asked(self, asked: narrator.Asked) -> Iterator[StreamEvent]:
+        request, call = asked.request, asked.call
+        self._asked_here.add(request.request_id)
+        match request.kind:
             case ApprovalKind.TOOL if call is not None:
-                id_ = approval_id(body.request_id)
-                self._requests[call.tool_call_id] = id_
-                yield from self._whole(
-                    frames.McpApprovalRequestItem(
-                        id_, call.server or OUR_SERVER, call.tool_name, _encode(call.arguments).decode()
-                    )
-                )
+                label, name = call.event.server or OUR_SERVER, call.event.tool_name
+                arguments = _encode(call.event.arguments).decode()
+                id_ = approval_id(request.request_id)
+                yield from self._whole(frames.McpApprovalRequestItem(id_, label, name, arguments))
             case ApprovalKind.CLIENT_TOOL:
-                if call is not None and call.asks:  # the user has allowed it; now the client runs it
+                if call is not None and call.event.asks:  # the user has allowed it; now the client runs it
                     yield from self._begin_call(call)
             case _:
-                yield from self._say("text", body.message)
-                yield from self._close()
+                yield from self._narrator.say(request.message)
 
-    def _found(self, body: Retrieval) -> Iterator[StreamEvent]:
+    def _found(self, body: events.Retrieval) -> Iterator[StreamEvent]:
         numbers = self._numbers.add(body.hits)
         self._hits |= dict(zip(numbers, body.hits, strict=True))
         index, id_ = len(self.output), self._ids.next("fs")
@@ -346,24 +277,18 @@ class Items:
     def _of_call(self, type_: str, item_id: str, index: int) -> StreamEvent:
         return frames.CallEvent(type_, self.next_number(), item_id, index)
 
-    def _content_part(
-        self, what: Literal["added", "done"], growing: _Growing, part: frames.OutputText
-    ) -> StreamEvent:
-        return frames.ContentPartEvent(
-            f"response.content_part.{what}", self.next_number(), growing.id, growing.index, 0, part
-        )
+    def _content_part(self, what: Literal["added", "done"], part: frames.OutputText) -> StreamEvent:
+        type_ = f"response.content_part.{what}"
+        return frames.ContentPartEvent(type_, self.next_number(), self._id, self._index, 0, part)
 
-    def _summary_part(self, what: Literal["added", "done"], growing: _Growing, text: str) -> StreamEvent:
-        return frames.SummaryPartEvent(
-            f"response.reasoning_summary_part.{what}",
-            self.next_number(),
-            growing.id,
-            growing.index,
-            frames.SummaryText(text),
-        )
+    def _summary_part(self, what: Literal["added", "done"], text: str) -> StreamEvent:
+        type_, part = f"response.reasoning_summary_part.{what}", frames.SummaryText(text)
+        return frames.SummaryPartEvent(type_, self.next_number(), self._id, self._index, part)
 
 
-def _with_result(item: frames.McpCallItem, body: ToolResultStored, *, is_ok: bool) -> frames.McpCallItem:
+def _with_result(
+    item: frames.McpCallItem, body: events.ToolResultStored, *, is_ok: bool
+) -> frames.McpCallItem:
     """A call with its result."""
     if not is_ok:
         error = frames.ToolExecutionError((frames.TextContent(body.error or body.status),))

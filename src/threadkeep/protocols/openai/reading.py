@@ -10,14 +10,15 @@ import msgspec
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnNotFound
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
-from threadkeep.ports.turn_log import LogChunk
+from threadkeep.protocols.narrator import Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead, ResponseStream
 from threadkeep.protocols.openai.ids import response_id
-from threadkeep.protocols.openai.input_items import Decisions
+from threadkeep.protocols.openai.input_items import decision
 from threadkeep.protocols.openai.items import Items
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
@@ -114,15 +115,14 @@ async def part_after(turns: Turns, turn: Turn, seen: int) -> int:
 def items_of(turn: Turn, chunks: Iterable[LogChunk]) -> Sequence[frames.InputItem | frames.OutputItem]:
     """All items of a turn, with what was decided between its responses."""
     listed: list[frames.InputItem | frames.OutputItem] = []
-    items, decisions = Items(turn.id), Decisions()
+    items, decisions = Items(turn.id), Narrator(decision)
     for chunk in chunks:
         for event in decode_chunk(chunk.events):
             if items.begins_part(event):
                 items.close()
                 listed += items.output
             items.add(event)
-            if (decided := decisions.add(event)) is not None:
-                listed.append(decided)
+            listed += decisions.narrate(event.body)
     items.close()
     return [*listed, *items.output]
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.turn import BegunWith
 from threadkeep.handling.leaving import unless_client_leaves
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
@@ -21,7 +21,6 @@ from threadkeep.protocols.openai.encode import ResponseEncoder
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.completions.completion import Completion
-from threadkeep.services.completions.completions import CompletionRequest
 from threadkeep.services.completions.given import GivenMessage
 from threadkeep.services.files import MOST_FILES_OF_A_MESSAGE, LoadedFile
 
@@ -48,27 +47,18 @@ class StatelessRequest:
     history: Callable[[FilesByPlace], Sequence[GivenMessage]]
     field: str
     """The field of the request that has them, for its errors."""
-    instructions: str
-    tools: tuple[ClientTool, ...]
-    temperature: float | None
-    max_tokens: int | None
+    begun_with: BegunWith
+    """Instructions, tools, temperature and the most tokens."""
 
 
 async def begin(request: RequestContext, asked: StatelessRequest) -> tuple[Completion, Agent]:
     """Begins the reply; it ends when its client leaves."""
     agent, model = await _agent_asked(request, asked.model)
-    await check_accepted(agent, asked.tools)  # before the files are loaded
+    await check_accepted(agent, asked.begun_with.tools)  # before the files are loaded
     files = await _load(request, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
-    wanted = CompletionRequest(
-        agent=agent,
-        model=model,
-        history=await asyncio.to_thread(asked.history, files),  # it may be long
-        instructions=asked.instructions,
-        tools=asked.tools,
-        temperature=asked.temperature,
-        max_tokens=asked.max_tokens,
-    )
-    return await request.services.completions.begin(request.user, wanted), agent
+    history = await asyncio.to_thread(asked.history, files)  # it may be long
+    begin = request.services.completions.begin
+    return await begin(request.user, agent, history, asked.begun_with, model=model), agent
 
 
 def stream(completion: Completion, encoder: CompletionEncoder | ResponseEncoder) -> EventStream:

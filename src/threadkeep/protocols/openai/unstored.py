@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.turn import BegunWith
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
 from threadkeep.protocols.files import SentFile
@@ -36,7 +37,7 @@ async def unstored(request: RequestContext, body: CreateResponse) -> EventStream
         model=body.model or agent.name,
         instructions=body.instructions,
         metadata=body.metadata or {},
-        tools=tools_shown(asked.tools),
+        tools=tools_shown(asked.begun_with.tools),
         is_stored=False,
     )
     if body.stream:
@@ -55,10 +56,12 @@ def _asked(body: CreateResponse) -> StatelessRequest:
         files=_files(items),
         history=lambda files: history_of(items, files),
         field="input",
-        instructions=instructions_of(body, [it for it in items if it.is_message and it.role != "user"]),
-        tools=tools_of(body),
-        temperature=body.temperature,
-        max_tokens=body.max_output_tokens,
+        begun_with=BegunWith(
+            instructions=instructions_of(body, [it for it in items if it.is_message and it.role != "user"]),
+            tools=tools_of(body),
+            temperature=body.temperature,
+            max_tokens=body.max_output_tokens,
+        ),
     )
 
 

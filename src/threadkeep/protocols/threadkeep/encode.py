@@ -15,34 +15,14 @@ unparsed.
 """
 
 from collections.abc import Sequence
-from typing import assert_never
 
 import msgspec
 
-from threadkeep.domain.events import (
-    ApprovalRequest,
-    ApprovalResponse,
-    Done,
-    Failed,
-    IterationRestart,
-    IterationStart,
-    Notice,
-    Retrieval,
-    Text,
-    Thought,
-    ToolCalled,
-    ToolProgress,
-    ToolResultStored,
-    TurnEvent,
-    TurnResumed,
-    TurnStart,
-    UsageReported,
-    UserMessage,
-)
-from threadkeep.domain.parts import TextJoin
+from threadkeep.domain import events
+from threadkeep.domain.events import LogChunk
 from threadkeep.log.format import shown_lines
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
+from threadkeep.protocols.narrator import JoiningNarrator, Narration
 from threadkeep.protocols.threadkeep.frames import TextError
 from threadkeep.sse import frame
 from threadkeep.wire.events import encode_event
@@ -64,12 +44,12 @@ def _type_of(line: str) -> str:
     return line[_TYPE_BEGINS : line.index('"', _TYPE_BEGINS)]
 
 
-def event_frame(event: TurnEvent) -> bytes:
+def event_frame(event: events.TurnEvent) -> bytes:
     """An event in the dialect `events`."""
     return frame(encode_event(event), event=event.body.type, id=event.seq)
 
 
-def _event_frames(event: TurnEvent) -> Sequence[bytes]:
+def _event_frames(event: events.TurnEvent) -> Sequence[bytes]:
     return (event_frame(event),)
 
 
@@ -77,33 +57,20 @@ def _start_events(turn: TurnContext) -> Frames:
     return _event_frames
 
 
-class _TextTurn:
-    """Encodes one turn as text; takes its events from the first, in order."""
-
-    def __init__(self) -> None:
-        self._join = TextJoin()
-
-    def frames(self, event: TurnEvent) -> Sequence[bytes]:
-        match event.body:
-            case Text(text):
-                text = self._join.add(text)
-                # A model may well write the word that ends the stream; split in two, it doesn't end it.
-                return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
-            case Failed(code, message):
-                return [frame(_encode(TextError(code, message)), event="error")]
-            case IterationStart() | IterationRestart() | ToolCalled() | UserMessage():
-                self._join.interrupt()
-                return ()
-            case TurnStart() | Retrieval() | Thought() | Notice() | UsageReported() | Done():
-                return ()
-            case ToolProgress() | ToolResultStored() | TurnResumed() | ApprovalRequest() | ApprovalResponse():
-                return ()
-            case _ as never:
-                assert_never(never)
+def _text_frames(narrated: Narration) -> Sequence[bytes]:
+    match narrated:
+        case events.Text(text):
+            # A model may well write the word that ends the stream; split in two, it doesn't end it.
+            return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
+        case events.Failed(code, message):
+            return [frame(_encode(TextError(code, message)), event="error")]
+        case _:
+            return ()
 
 
 def _start_text(turn: TurnContext) -> Frames:
-    return _TextTurn().frames
+    narrator = JoiningNarrator(_text_frames)
+    return lambda event: narrator.narrate(event.body)
 
 
 EVENTS = Dialect("events", _start_events, splice=frames_of_chunk)

@@ -9,17 +9,13 @@ from msgspec import UNSET, UnsetType
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import ConversationMode
 from threadkeep.domain.caps import OperatorCaps
-from threadkeep.domain.conversation import Branch, Conversation
+from threadkeep.domain.conversation import Branch, Conversation, WholeConversation
 from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
 from threadkeep.domain.ids import MessageId
-from threadkeep.domain.message import ENDS, Message
+from threadkeep.domain.message import ENDS, Message, MessageWindow
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
-from threadkeep.ports.branches import OutlinedMessage
-from threadkeep.ports.imports.records import WholeConversation
-from threadkeep.ports.messages import MessageWindow
-from threadkeep.ports.store import Store
 from threadkeep.services.access import (
     agent_to_ask,
     branch_up_to,
@@ -31,6 +27,8 @@ from threadkeep.services.branches.fork import Fork, payload_ids
 from threadkeep.services.creations import Creations
 from threadkeep.services.history import History
 from threadkeep.services.turns import Turns
+from threadkeep.storage.branches import OutlinedMessage
+from threadkeep.storage.store import Store
 
 TRIES = 5
 ROWS_AT_ONCE = 200

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import MOST_TITLE_CHARACTERS, Conversation
+from threadkeep.domain.conversation import MOST_TITLE_CHARACTERS, Conversation, WholeConversation
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart, ToolCallPart
 from threadkeep.domain.payload import Payload
-from threadkeep.ports.branches import OutlinedMessage
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.services.branches.new_ids import with_new_ids
+from threadkeep.storage.branches import OutlinedMessage
 
 
 class Fork:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import CompactionId, ConversationId, MessageId, PayloadId, TurnId
 from threadkeep.domain.message import Message
@@ -20,7 +21,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
+from threadkeep.domain.turn import KeptTurn
 
 Rename = Callable[[str], str]
 

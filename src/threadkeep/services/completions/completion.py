@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
@@ -25,13 +25,11 @@ from threadkeep.domain.events import (
     TurnStart,
 )
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Payload
+from threadkeep.domain.payload import Lost, Payload
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.loop import HandOff, Pause, TurnStep
-from threadkeep.engine.stop import Stop
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.receipts import TurnReceipt
+from threadkeep.engine.loop import Build, HandOff, Pause, Surroundings, TurnStep, run_turn
 from threadkeep.tasks import end_tasks
 
 _LOST = Lost("It was not kept.")
@@ -40,8 +38,8 @@ _LOST = Lost("It was not kept.")
 class Contents:
     """What a conversation would have in the payload store, for as long as the reply is made."""
 
-    def __init__(self) -> None:
-        self.by_id: dict[PayloadId, bytes] = {}
+    def __init__(self, by_id: Mapping[PayloadId, bytes] | None = None) -> None:
+        self.by_id = dict(by_id or {})
 
     async def keep(self, payload: Payload, content: bytes) -> None:
         """Keeps a tool's value or file."""
@@ -60,21 +58,28 @@ class Completion:
     """
 
     def __init__(
-        self, turn: Turn, steps: AsyncGenerator[TurnStep], stop: Stop, contents: Contents, clock: Clock
+        self,
+        turn: Turn,
+        build: Build,
+        around: Surroundings,
+        contents: Contents,
+        clock: Clock,
+        place: AbstractAsyncContextManager[None],
     ) -> None:
+        """`place` is held while the reply is made."""
         self.turn = turn
         """As if it belonged to a conversation; it is not stored."""
         self.has_ended = False
         """Whether its last event is here. If not, and there are no more, this process is ending."""
         self.is_paused = False
         """Whether it waits for functions that the client runs, whose results come with another request."""
-        self._stop = stop
+        self._stop = around.stop
         self._contents = contents
         self._clock = clock
         self._seq = 0
         self._unread: list[TurnEvent] = []
         self._news = asyncio.Event()
-        self.task = asyncio.create_task(self._run(steps))
+        self.task = asyncio.create_task(self._run(run_turn(turn, build, around), place))
 
     def interrupt(self) -> None:
         """Ends it because this process is ending: its reader must not take it for complete."""
@@ -106,10 +111,10 @@ class Completion:
         """Wakes the reader."""
         self._news.set()
 
-    async def _run(self, steps: AsyncGenerator[TurnStep]) -> None:
+    async def _run(self, steps: AsyncGenerator[TurnStep], place: AbstractAsyncContextManager[None]) -> None:
         try:
-            self._add(TurnStart.of(self.turn))
-            async with aclosing(steps):
+            self.add(TurnStart.of(self.turn))
+            async with place, aclosing(steps):
                 async for step in steps:
                     self._take(step)
         finally:
@@ -118,26 +123,30 @@ class Completion:
     def _take(self, step: TurnStep) -> None:
         match step:
             case Text() | Thought():  # nearly all
-                self._add(step)
+                self.add(step)
             case Done() | Failed():
                 if self._stop.reason != "interrupt":
-                    self._add(step)
+                    self.add(step)
                     self.has_ended = True
             case Pause():
                 self.is_paused = True
             case ToolCalled() | ToolResultStored():
-                self._add(self._whole(step))
+                self.add(self._whole(step))
             case ApprovalRequest(kind=ApprovalKind.CLIENT_TOOL):
-                self._add(step)
+                self.add(step)
             case ApprovalRequest() | ApprovalResponse() | TurnReceipt() | HandOff():
                 pass  # nobody was asked
             case _:
                 if isinstance(step, EventBody):  # not a journal entry, which only helps to resume
-                    self._add(step)
+                    self.add(step)
 
-    def _add(self, body: EventBody) -> None:
+    def add(self, body: EventBody) -> None:
+        """Shows an event."""
         self._seq += 1
-        self._unread.append(TurnEvent(self.turn.id, self._seq, self._clock(), body))
+        self._show(TurnEvent(self.turn.id, self._seq, self._clock(), body))
+
+    def _show(self, event: TurnEvent) -> None:
+        self._unread.append(event)
         self._news.set()
 
     def _whole(self, body: ToolCalled | ToolResultStored) -> ToolCalled | ToolResultStored:

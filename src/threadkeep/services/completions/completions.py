@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from threadkeep.clock import Clock
@@ -10,7 +10,6 @@ from threadkeep.context.attachments import FileRules
 from threadkeep.context.prompt import INSTRUCTIONS, Component, joined
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.events import Retrieval
@@ -22,17 +21,16 @@ from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import TurnLimits, TurnStep, TurnTools, run_turn
-from threadkeep.engine.stop import Stop
+from threadkeep.engine.loop import Surroundings, TurnLimits
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
-from threadkeep.runtime.node import Node
+from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.client_tools import ClientTools, offered_client_tools
 from threadkeep.services.completions.completion import Completion, Contents
@@ -43,6 +41,7 @@ from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
 CLOSE_S = 10.0
@@ -51,28 +50,13 @@ _NO_QUESTION = GivenMessage(role="user", text="(none)")
 """What a made-up turn replies to if the history has only calls and their results. No model sees it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionRequest:
-    """What a client asks of an agent."""
-
-    agent: Agent
-    model: str | None
-    """The model that is to reply, among those that the agent offers; by default the agent's own."""
-    history: Sequence[GivenMessage]
-    instructions: str = ""
-    """Instructions for the model, after its agent's own prompt."""
-    tools: tuple[ClientTool, ...] = ()
-    temperature: float | None = None
-    max_tokens: int | None = None
-
-
 class Completions:
     """The use cases of replies outside any conversation."""
 
     def __init__(
         self,
         store: Store,
-        node: Node,
+        runner: Runner,
         choice: ModelChoice,
         prompts: Prompts,
         passages: Passages,
@@ -86,7 +70,7 @@ class Completions:
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._node = node
+        self._runner = runner
         self._choice = choice
         self._prompts = prompts
         self._passages = passages
@@ -100,25 +84,42 @@ class Completions:
         self._caps = caps
         self._running: set[Completion] = set()
 
-    async def begin(self, user: User, asked: CompletionRequest) -> Completion:
-        """Begins a reply, or refuses it for the reasons that a turn would be refused for."""
-        if self._node.is_draining:
+    async def begin(
+        self,
+        user: User,
+        agent: Agent,
+        history: Sequence[GivenMessage],
+        begun_with: BegunWith,
+        *,
+        model: str | None = None,
+    ) -> Completion:
+        """Begins a reply, or refuses it for the reasons that a turn would be refused for.
+
+        `model` is to reply, among those that the agent offers; by default the agent's own.
+        """
+        if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
-        agent = self._caps.limited(asked.agent)
-        model = self._choice.chosen(agent, asked.model)
-        begun = self._begun(user, agent, model, asked)
-        await self._client_tools.check(user, agent, begun.conversation, begun.turn.begun_with)
+        agent = self._caps.limited(agent)
+        chosen = self._choice.chosen(agent, model)
+        begun = self._begun(user, agent, chosen, history, begun_with)
+        await self._client_tools.check(user, agent, begun.conversation, begun_with)
         await self._spending.check(user, begun, agent)
-        prompt = await self._prompts.assemble(agent, model.model, activated=agent.primary_role_id)
-        is_question = asked.history[-1].role == "user"
-        before = await self._passages.before(agent, begun.user_message if is_question else None, model.model)
-        found = [hit for it in before if isinstance(it, Retrieval) for hit in it.hits]
+        prompt = await self._prompts.assemble(agent, chosen.model, activated=agent.primary_role_id)
+        asked = begun.user_message if history[-1].role == "user" else None
+        before = await self._passages.before(agent, asked, chosen.model)
         await self._store.users.meet(user.id, self._clock())  # the ledger needs the user, and nothing else
         place = await self._places.take(user.id)
-        system = joined([*prompt.components, *_instructions(asked)])
-        run = _Run(user, agent, model, begun, asked, system, found, Contents())
-        stop = Stop()
-        completion = Completion(begun.turn, self._steps(run, place, stop), stop, run.contents, self._clock)
+        run = _Run(
+            user,
+            agent,
+            chosen,
+            begun,
+            history,
+            begun_with,
+            system=joined([*prompt.components, *_instructions(begun_with)]),
+            found=[hit for it in before if isinstance(it, Retrieval) for hit in it.hits],
+        )
+        completion = self._completion(run, place)
         self._running.add(completion)
         completion.task.add_done_callback(lambda _: self._running.discard(completion))
         return completion
@@ -138,10 +139,17 @@ class Completions:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         await end_tasks(*tasks)
 
-    def _begun(self, user: User, agent: Agent, model: ConnectedModel, asked: CompletionRequest) -> BegunTurn:
+    def _begun(
+        self,
+        user: User,
+        agent: Agent,
+        model: ConnectedModel,
+        history: Sequence[GivenMessage],
+        begun_with: BegunWith,
+    ) -> BegunTurn:
         """The turn that the reply would be in a conversation, by which the loop and the tools know it."""
-        question = next((it for it in reversed(asked.history) if it.role == "user"), _NO_QUESTION)
-        if question is asked.history[-1]:
+        question = next((it for it in reversed(history) if it.role == "user"), _NO_QUESTION)
+        if question is history[-1]:
             most = agent.settings.max_message_chars
             check_user_content(question.text, most=most, has_files=bool(question.files))
         elif is_blank(question.text) and not question.files:
@@ -153,47 +161,52 @@ class Completions:
             files=tuple(it.part for it in question.files),
             model=model.id,
             key_id=user.key_id,
-            begun_with=BegunWith(tools=asked.tools),
+            begun_with=begun_with,
         )
 
-    async def _steps(self, run: "_Run", place: ReplyPlace, stop: Stop) -> AsyncGenerator[TurnStep]:
+    def _completion(self, run: "_Run", place: ReplyPlace) -> Completion:
         """The agent's loop, as in a turn. Each model call is charged when it ends, however it ends."""
-        for file in (file for message in run.asked.history for file in message.files):
-            run.contents.by_id.update(file.contents)
         settings, caller = run.agent.settings, Caller(run.agent, run.user, run.begun.conversation)
-        steps = run_turn(
-            run.begun.turn,
-            lambda tools: asyncio.to_thread(run.request, tools),  # the history may be long
-            self._turn_models(run),
-            self._turn_tools(run, caller),
-            TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False),
-            stop,
-            load=run.contents.load,
+        files = (file.contents for message in run.history for file in message.files)
+        contents = Contents({id_: content for it in files for id_, content in it.items()})
+        around = Surroundings(
+            models=self._turn_models(run),
+            tools=self._turn_tools(run, caller, contents),
+            limits=TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False),
+            load=contents.load,
         )
+
+        async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
+            return await asyncio.to_thread(run.request, tools)  # the history may be long
+
+        held = self._held(place, caller)
+        return Completion(run.begun.turn, build, around, contents, self._clock, held)
+
+    @asynccontextmanager
+    async def _held(self, place: ReplyPlace, caller: Caller) -> AsyncGenerator[None]:
         try:
-            async with self._places.hold(place), aclosing(steps):
-                async for step in steps:
-                    yield step
+            async with self._places.hold(place):
+                yield
         finally:
             if self._tools:
                 self._tools.end(caller)
 
-    def _turn_tools(self, run: "_Run", caller: Caller) -> TurnTools:
+    def _turn_tools(self, run: "_Run", caller: Caller, contents: Contents) -> TurnTools:
         session, client_tools = None, list[Tool]()
         if run.model.model.supports_tools:
-            client_tools = offered_client_tools(run.agent, run.asked.tools)
+            client_tools = offered_client_tools(run.agent, run.begun_with.tools)
             session = OfferedTools(self._tools.session(caller)) if self._tools else None
 
         async def keep_image(file: ReturnedFile) -> FilePart | None:
             if (loaded := await self._files.load_returned(run.user, file)) is None:
                 return None
-            run.contents.by_id.update(loaded.contents)
+            contents.by_id.update(loaded.contents)
             return loaded.part
 
         turn = run.begun.turn
         toolbox = Toolbox(
             session,
-            LargeValues(turn.conversation_id, self._clock, run.contents.keep),
+            LargeValues(turn.conversation_id, self._clock, contents.keep),
             self._schemas,
             client_tools=client_tools,
             found=run.found,
@@ -223,10 +236,10 @@ class _Run:
     agent: Agent
     model: ConnectedModel
     begun: BegunTurn
-    asked: CompletionRequest
+    history: Sequence[GivenMessage]
+    begun_with: BegunWith
     system: str
     found: Sequence[RetrievalHit]
-    contents: Contents
 
     @property
     def file_rules(self) -> FileRules:
@@ -235,7 +248,7 @@ class _Run:
 
     def request(self, tools: Sequence[ToolSpec]) -> ModelRequest:
         """The request of the first model call; the client can lower the agent's limit, and not raise it."""
-        asked, settings = self.asked, self.agent.settings
+        asked, settings = self.begun_with, self.agent.settings
         limits = [it for it in (settings.max_tokens, asked.max_tokens) if it]
         rules = GivenRules(
             files=self.file_rules,
@@ -247,7 +260,7 @@ class _Run:
         return ModelRequest(
             model=self.model.id,
             system=self.system,
-            messages=model_messages(asked.history, rules),
+            messages=model_messages(self.history, rules),
             tools=tuple(tools),
             temperature=settings.temperature if asked.temperature is None else asked.temperature,
             max_tokens=rules.max_tokens,
@@ -255,6 +268,6 @@ class _Run:
         )
 
 
-def _instructions(asked: CompletionRequest) -> Sequence[Component]:
+def _instructions(asked: BegunWith) -> Sequence[Component]:
     """The client's own instructions, whole: it expects the model to read every word of them."""
     return [Component(INSTRUCTIONS, storable(asked.instructions))] if asked.instructions else []

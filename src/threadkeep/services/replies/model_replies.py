@@ -9,7 +9,7 @@ from threadkeep.context.request import BuiltRequest
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
-from threadkeep.domain.events import Done, Failed, TurnResumed
+from threadkeep.domain.events import Done, Failed, Notice, Retrieval, TurnResumed
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
@@ -17,20 +17,19 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import HandOff, TurnLimits, TurnStep, TurnTools, run_turn
+from threadkeep.engine.loop import HandOff, Surroundings, TurnLimits, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel, Models
 from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.store import Store
 from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
@@ -39,6 +38,8 @@ from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_d
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
 """Stores an image that a tool returned; None if it can't be shown."""
@@ -105,7 +106,7 @@ class ModelReplies:
         control: TurnControl,
         *,
         state: TurnState = NEW_TURN,
-        opening: Sequence[TurnResumed] = (),
+        opening: Sequence[Notice | Retrieval | TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from its current state. The caller stores each step before the next."""
         turn, stop = held.turn, control.stop
@@ -131,11 +132,9 @@ class ModelReplies:
             assert prepared is not None
             return await prepared.build(tools)
 
-        run = run_turn(
-            turn,
-            build,
-            self._turn_models(agent, asked, state),
-            self._turn_tools(
+        around = Surroundings(
+            models=self._turn_models(agent, asked, state),
+            tools=self._turn_tools(
                 user,
                 agent,
                 held,
@@ -144,16 +143,16 @@ class ModelReplies:
                 found=prepared.sources.found if prepared else state.found,
                 used=state.used_servers,
             ),
-            TurnLimits(
+            limits=TurnLimits(
                 agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=hands_off
             ),
-            stop,
-            state=state,
+            stop=stop,
+            spending=await self._spending.of_turn(user, held, agent, control.calling),
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
-            spending=await self._spending.of_turn(user, held, agent, control.calling),
-            opening=(*opening, *(prepared.opening if prepared else ())),
         )
+        opening = (*opening, *(prepared.opening if prepared else ()))
+        run = run_turn(turn, build, around, state=state, opening=opening)
         step = None
         async with aclosing(run):
             async for step in run:

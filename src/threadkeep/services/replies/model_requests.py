@@ -14,20 +14,19 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Notice, Retrieval
 from threadkeep.domain.file import is_image
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.parts import FilePart
+from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import BegunWith
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import ToolSpec
-from threadkeep.ports.messages import MessageWindow
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.payloads import Lost
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 MOST_MESSAGES = 10_000  # of a context without a limit of its own
 MOST_MESSAGES_AT_ONCE = 300

@@ -22,13 +22,13 @@ from threadkeep.engine.journal import BegunByAdmin
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import HeldTurn
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.prepared_turn import PrepareNextTurn
 from threadkeep.runtime.spending import Spending
+from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 MOST_ATTEMPTS = 3
 """After this many losses of its node without a finished model call, a turn is not resumed."""
@@ -60,12 +60,25 @@ class ResumedTurns:
         """Whether this node has a turn's model."""
         return self._replies.knows(model)
 
-    async def steps(
-        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
+    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+        """How a turn runs from the end of its log."""
+        user = _user_of(held, entries)
+        return TurnCourse(
+            lambda held, control: self._steps(user, held, entries, control, is_takeover=is_takeover),
+            self._starts.prepare_next_of(user),
+        )
+
+    async def _steps(
+        self,
+        user: User,
+        held: HeldTurn,
+        entries: Sequence[LogEntry],
+        control: TurnControl,
+        *,
+        is_takeover: bool,
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
         state = await self._state(held, entries)
-        user = _user_of(held, entries)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
@@ -83,10 +96,6 @@ class ResumedTurns:
         async with aclosing(steps):
             async for step in steps:
                 yield step
-
-    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
-        """Prepares the turns of messages that are queued behind a resumed turn."""
-        return self._starts.prepare_next_of(_user_of(held, entries))
 
     def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""

@@ -1,4 +1,4 @@
-"""Begins turns: reserves the user's allowance and hands the prepared turn to the node."""
+"""Begins turns: reserves the user's allowance and hands a turn with its course to this node's runner."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,14 +14,14 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.store import Store
-from threadkeep.ports.turns import NewTurn, QueueChange
-from threadkeep.runtime.node import Node
-from threadkeep.runtime.prepared_turn import PreparedTurn, PrepareNextTurn
+from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.spending import Spending
+from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
+from threadkeep.storage.store import Store
+from threadkeep.storage.turns import NewTurn, QueueChange
 
 
 class TurnStarts:
@@ -30,7 +30,7 @@ class TurnStarts:
     def __init__(
         self,
         store: Store,
-        node: Node,
+        runner: Runner,
         replies: ModelReplies,
         allowances: Allowances,
         clock: Clock,
@@ -39,7 +39,7 @@ class TurnStarts:
     ) -> None:
         self._spending = spending
         self._store = store
-        self._node = node
+        self._runner = runner
         self._replies = replies
         self._allowances = allowances
         self._clock = clock
@@ -106,7 +106,7 @@ class TurnStarts:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
         await self.reserve(claim, user, agent, new.begun)
         claim.is_beginning = True
-        await self._node.begin(self._prepared(user, agent, new, claim))
+        await self._runner.begin(new, self._course(user, agent, claim))
         return new.begun.turn, new.begun.conversation
 
     def prepare_next_of(self, user: User) -> PrepareNextTurn:
@@ -114,7 +114,7 @@ class TurnStarts:
 
         async def prepare_next(
             previous: Turn, conversation: Conversation, message: QueuedMessage
-        ) -> PreparedTurn:
+        ) -> tuple[NewTurn, TurnCourse]:
             self.check_open()
             agent = await self.agent_of(user, conversation)
             async with self.claim(user) as claim:
@@ -123,7 +123,7 @@ class TurnStarts:
                 )
                 await self.reserve(claim, user, agent, begun, after=previous.id)
                 claim.is_beginning = True
-            return self._prepared(user, agent, NewTurn(begun, queue=QueueChange(message)), claim)
+            return NewTurn(begun, queue=QueueChange(message)), self._course(user, agent, claim)
 
         return prepare_next
 
@@ -133,11 +133,10 @@ class TurnStarts:
         """
         taken = [it for it in self._claims if it.user_id == user.id and it.is_taken and not it.is_beginning]
         ending = [after, *(it.after for it in taken)]
-        return self._node.running_of(user.id, besides=ending) + len(taken)
+        return self._runner.count_of(user.id, besides=ending) + len(taken)
 
-    def _prepared(self, user: User, agent: Agent, new: NewTurn, claim: TurnClaim) -> PreparedTurn:
-        return PreparedTurn(
-            new,
+    def _course(self, user: User, agent: Agent, claim: TurnClaim) -> TurnCourse:
+        return TurnCourse(
             steps=lambda held, control: self._replies.steps(user, agent, held, control),
             prepare_next=self.prepare_next_of(user),
             by_admin=user.is_admin,
@@ -146,5 +145,5 @@ class TurnStarts:
 
     def check_open(self) -> None:
         """Refuses to begin a turn while this process is ending."""
-        if self._node.is_draining:
+        if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")

@@ -15,9 +15,10 @@ from threadkeep.domain.errors import (
     ShareNotFound,
     TurnInProgress,
 )
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, ShareId, TurnId, is_uuid, new_uuid
 from threadkeep.domain.markdown.plain_text import plain_text
-from threadkeep.domain.message import ENDS, Message, MessageRole
+from threadkeep.domain.message import ENDS, Message, MessageRole, MessageWindow
 from threadkeep.domain.sharing.share import (
     MOST_SHARES,
     Share,
@@ -33,13 +34,12 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import replayed
-from threadkeep.ports.messages import MOST_PAGE_BYTES, MessageWindow
-from threadkeep.ports.store import Store
-from threadkeep.ports.turn_log import LogChunk
 from threadkeep.services.access import branch_up_to, own_conversation
 from threadkeep.services.files import Files, OpenedFile
 from threadkeep.services.path import TRIES, branch_pages
 from threadkeep.services.payloads import fitting, shown_messages
+from threadkeep.storage.messages import MOST_PAGE_BYTES
+from threadkeep.storage.store import Store
 
 MOST_PREVIEW_CHARACTERS = 200
 MOST_PREVIEW_SOURCE = 2_000

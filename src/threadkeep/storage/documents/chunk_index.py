@@ -1,14 +1,44 @@
 """The index of all chunks, by terms and by vectors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import log
 
 import msgspec
 
 from threadkeep.domain.ids import AgentId
-from threadkeep.ports.retriever import Candidates, ChunkTerms, Collection, Hit
+from threadkeep.ports.retriever import Hit
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.terms import json_text, match_all, numbered, reserve
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Statistics of all of an agent's chunks."""
+
+    number: int
+    chunk_count: int
+    term_count: int
+    removals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Candidate chunks for a query: how common its terms are, and which chunks have the rare ones."""
+
+    collection: Collection
+    frequencies: Mapping[str, int]
+    chunk_ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTerms:
+    """How often a chunk has each of the requested terms, and how many terms it has in total."""
+
+    chunk_id: int
+    counts: Mapping[str, int]
+    term_count: int
+
 
 # A term that more chunks contain says little; it is not looked up if rarer ones are available.
 MOST_POSTINGS = 12_000
@@ -133,13 +163,13 @@ _ADD_VECTOR = Statement(
 
 
 class SqlChunkIndex:
-    """The index of the chunks of a database."""
+    """The index of all chunks. Only returns chunks of ready documents."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def candidates(self, agent_id: AgentId, terms: Sequence[str], *, limit: int) -> Candidates | None:
-        """Chunks of an agent that contain some of the terms, those with the rarest first."""
+        """Chunks of an agent that have some of the terms, most of the rare ones first; None without any."""
         return await self._database.read(lambda: self._candidates(agent_id, terms, limit))
 
     async def term_counts(
@@ -160,7 +190,7 @@ class SqlChunkIndex:
         ]
 
     async def chunks(self, chunk_ids: Sequence[int]) -> Sequence[tuple[int, Hit]]:
-        """The chunks with these ids."""
+        """The chunks with these ids, in any order, not yet scored."""
         rows = await self._database.fetch(CHUNKS(ids=self._ids(chunk_ids)))
         return [
             (id_, Hit(f"{document_id}:{position}", document_id, file_name, page, heading, text, 0.0))
@@ -170,13 +200,13 @@ class SqlChunkIndex:
     async def vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The vectors of an agent's chunks in insertion order."""
+        """The vectors of an agent's chunks in order of arrival: number, chunk, 16-bit floats."""
         return await self._vectors(VECTORS, agent_id, embedder, after, limit)
 
     async def newer_vectors(
         self, agent_id: AgentId, embedder: str, *, after: int, limit: int
     ) -> Sequence[tuple[int, int, bytes]]:
-        """The same, for callers that have nearly all of them."""
+        """The same; its cost depends on the number of newer vectors of all agents, not on the total."""
         return await self._vectors(NEWER_VECTORS, agent_id, embedder, after, limit)
 
     async def _vectors(
@@ -200,18 +230,18 @@ class SqlChunkIndex:
     async def without_vector(
         self, agent_id: AgentId, embedder: str, *, limit: int
     ) -> Sequence[tuple[int, str]]:
-        """Chunks that have no vector of this embedder yet."""
+        """Chunks, with their text, that have no vector of this embedder yet and weren't refused often."""
         rows = await self._database.fetch(
             WITHOUT_VECTOR(agent_id=agent_id, embedder=embedder, limit=limit, most_tries=MOST_TRIES)
         )
         return [(id_, f"{heading}\n{text}" if heading else text) for id_, heading, text in rows]
 
     async def refuse(self, embedder: str, chunk_id: int) -> None:
-        """Records one more rejection of a chunk by the embedder."""
+        """Notes that the embedder rejected a chunk but accepted others."""
         await self._database.execute(_REFUSE(embedder=embedder, chunk_id=chunk_id))
 
     async def add_vectors(self, embedder: str, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Stores the vectors of chunks that still exist."""
+        """Stores vectors of chunks; skips deleted chunks."""
         await self._database.write(lambda: _add_vectors(embedder, vectors))
 
     def _candidates(self, agent_id: AgentId, terms: Sequence[str], limit: int) -> Plan[Candidates | None]:

@@ -29,7 +29,7 @@ _NOT_OURS = {errno.ENOENT, errno.ELOOP, errno.ENOTDIR}
 
 
 class FolderDocumentFiles:
-    """Files below the data folder, each named by its document's id."""
+    """The files of documents, as uploaded. Raises StorageUnavailable if a file can't be written."""
 
     def __init__(self, workspaces: Workspaces) -> None:
         self._workspaces = workspaces

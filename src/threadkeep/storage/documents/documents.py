@@ -7,11 +7,15 @@ from typing import Any
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import LAST_UUID, AgentId, DocumentId, UserId
-from threadkeep.ports.documents import CheckRoom, ExtractedPart
+from threadkeep.ports.documents import ExtractedPart
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import FILE_BYTES
 from threadkeep.storage.terms import collection_of, json_text, numbered, reserve
 from threadkeep.storage.text_bytes import text_bytes_of
+
+CheckRoom = Callable[[int, int], None]
+"""Rejects documents if a user's agents have this many documents or bytes."""
+
 
 _COLUMNS = """id, agent_id, file_name, media_type, size, sha256, status, created_at, updated_at, progress,
     chunk_count, error"""
@@ -142,11 +146,14 @@ class SqlDocuments:
         self._database = database
 
     async def add(self, document: Document) -> Document:
-        """Stores a new document, unless the agent has the same file already."""
+        """Stores a new document; returns the existing one if the agent already has the same file."""
         return await self._database.write(lambda: _add(document))
 
     async def add_all(self, documents: Sequence[Document], check_room: CheckRoom) -> Sequence[Document]:
-        """Stores several, if their owner has room for all of them."""
+        """Does the same with documents of one agent, all or none.
+
+        `check_room` receives the owner's totals including them; nobody else adds documents meanwhile.
+        """
         return await self._database.write(lambda: _add_all(documents, check_room))
 
     async def get(self, agent_id: AgentId, document_id: DocumentId) -> Document | None:
@@ -175,15 +182,18 @@ class SqlDocuments:
     async def update(
         self, agent_id: AgentId, document_id: DocumentId, change: Callable[[Document], Document]
     ) -> Document | None:
-        """Reads, changes and writes one document exclusively."""
+        """Reads, changes and writes status, progress, count and error exclusively."""
         return await self._database.write(lambda: _update(agent_id, document_id, change))
 
     async def add_part(self, document: Document, part: ExtractedPart, now: int) -> bool:
-        """Adds chunks to a document in progress, and to its agent's index."""
+        """Adds the next chunks to a document and to its agent's index; False if it is no longer wanted.
+
+        Raises StorageConflict if they are not the next: another node reads the document, too.
+        """
         return await self._database.write(lambda: _add_part(document, part, now))
 
     async def remove_chunks(self, document: Document, *, limit: int) -> int:
-        """Removes some chunks of a document from every index."""
+        """Removes some chunks of a document from every index; returns how many, 0 if none are left."""
         return await self._database.write(lambda: _remove_chunks(document, limit))
 
     async def delete(self, document: Document) -> None:
@@ -195,7 +205,7 @@ class SqlDocuments:
         return [_document(row) for row in await self._database.fetch(_STALLED(before=before))]
 
     async def of_deleted_agents(self, *, limit: int) -> Sequence[Document]:
-        """Some documents of deleted agents."""
+        """Documents whose agent is deleted: nobody can search or delete them any more."""
         return [_document(row) for row in await self._database.fetch(_OF_DELETED_AGENTS(limit=limit))]
 
     async def note_cleared(self, *, deleted_before: int, limit: int) -> bool:
@@ -203,7 +213,7 @@ class SqlDocuments:
         return bool(await self._database.execute(_NOTE_CLEARED(before=deleted_before, limit=limit)))
 
     async def ids_of(self, agent_id: AgentId) -> set[DocumentId]:
-        """The ids of all documents of an agent."""
+        """The ids of all documents of an agent, to find orphaned files."""
         return {id_ for (id_,) in await self._database.fetch(_IDS(agent_id=agent_id))}
 
 

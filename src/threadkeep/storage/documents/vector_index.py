@@ -12,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 
 from threadkeep.domain.ids import AgentId
-from threadkeep.ports.retriever import ChunkIndex, Collection
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
-from threadkeep.storage.documents.chunk_index import COLLECTION
+from threadkeep.storage.documents.chunk_index import COLLECTION, Collection, SqlChunkIndex
+
+LARGE_COLLECTION = 20_000
+"""Above this number of chunks, a query isn't compared with all vectors."""
+
 
 FOLLOWED_AT_ONCE = 500
 # How many neighbours the index looks at, hence finds at most.
@@ -56,7 +59,7 @@ _IS_FOLLOWED = Statement("SELECT 1 FROM tk_near_followed WHERE collection = :num
 _LOOK_FURTHER = Statement(f"SELECT set_config('hnsw.ef_search', '{LOOKED_AT}', FALSE)")
 
 
-async def vector_index_on(database: Database, chunks: ChunkIndex) -> "PgVector | None":
+async def vector_index_on(database: Database, chunks: SqlChunkIndex) -> "PgVector | None":
     """The index in a database that has the extension."""
     if database.dialect != "postgres":
         return None
@@ -84,9 +87,9 @@ def _create(home: str) -> Plan[None]:
 
 
 class PgVector:
-    """The vectors of large collections, each in its own HNSW index."""
+    """A vector index in the database, for large collections; not every database has one."""
 
-    def __init__(self, database: Database, chunks: ChunkIndex, home: str) -> None:
+    def __init__(self, database: Database, chunks: SqlChunkIndex, home: str) -> None:
         self._database = database
         self._chunks = chunks
         self._home = home
@@ -101,11 +104,11 @@ class PgVector:
         )
 
     async def agents_with_more_chunks(self, more_than: int) -> Sequence[AgentId]:
-        """The agents with more chunks than this."""
+        """The agents that have more chunks than this."""
         return [id_ for (id_,) in await self._database.fetch(_WITH_MORE_CHUNKS(more_than=more_than))]
 
     async def follow(self, agent_id: AgentId, embedder: str) -> bool:
-        """Copies some more vectors of an agent; returns whether there may be more."""
+        """Indexes some more of an agent's vectors; returns whether there may be more."""
         found = await self._database.fetch(COLLECTION(agent_id=agent_id))
         if not found:
             return False
@@ -125,7 +128,7 @@ class PgVector:
     async def nearest(
         self, collection: Collection, embedder: str, query: bytes, *, limit: int, others: Sequence[int]
     ) -> Mapping[int, float] | None:
-        """The cosine of the nearest chunks, and of the others given; None if not all are copied yet."""
+        """The cosine of the nearest chunks, and of these others; None if not all of them are here yet."""
         return await self._database.read(
             lambda: self._nearest(collection.number, _space(embedder), query, limit, others)
         )

@@ -1,13 +1,32 @@
 """Gives everything that one user owns to another, in one transaction."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
-from threadkeep.domain.ids import UserId
-from threadkeep.ports.imports.whole_conversations import Moved
+from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved to another user.
+
+    `former_mains` are conversations that are no longer main ones, because the user already has a main one
+    with the same agent. `unsearchable` are those that must be indexed again.
+    """
+
+    conversations: int
+    agents: int
+    briefings: int
+    memories: int
+    former_mains: Sequence[ConversationId] = ()
+    unsearchable: Sequence[ConversationId] = ()
+
 
 # Whether there is anything to give; locks the giver, so that they cannot be deleted meanwhile.
 _KNOWN = Statement("SELECT id FROM tk_users WHERE id = :giver", locks="FOR UPDATE")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from threadkeep.domain.ids import ImportId, UserId
-from threadkeep.ports.imports.runs import SILENT_MS, ImportFailure, ImportProgress, ImportRun, ImportStatus
+from threadkeep.domain.import_run import SILENT_MS, ImportFailure, ImportProgress, ImportRun, ImportStatus
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_rows import lock_user
@@ -50,17 +50,17 @@ _STOP = Statement("UPDATE tk_imports SET stops = TRUE WHERE id = :id AND user_id
 
 
 class SqlImportRuns:
-    """The runs of a database."""
+    """The latest runs of each user."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def begin(self, run: ImportRun, *, most: int) -> ImportId | None:
-        """Stores a new run, unless another one of its user runs: returns its id."""
+        """Stores a new run and deletes all but the latest `most`, unless another runs: returns its id."""
         return await self._database.write(lambda: _begin(run, most))
 
     async def note(self, run_id: ImportId, progress: ImportProgress) -> bool:
-        """Stores a run's progress; returns whether it may go on."""
+        """Stores a run's progress; returns whether it may go on. It may not if it was stopped or replaced."""
         rows = await self._database.execute(_NOTE(id=run_id, progress=to_json(progress)))
         return bool(rows) and not rows[0][0]
 
@@ -86,7 +86,7 @@ class SqlImportRuns:
         return [_run(row) for row in await self._database.fetch(_LATEST(user_id=user_id))]
 
     async def ask_to_stop(self, user_id: UserId, run_id: ImportId) -> None:
-        """Asks the node of a run to stop it."""
+        """Asks the node of a run to stop it, if it still runs."""
         await self._database.execute(_STOP(user_id=user_id, id=run_id))
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
+from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.ids import PayloadId
-from threadkeep.ports.imports.records import WholeConversation
 from threadkeep.storage.compactions import compaction_bytes
 from threadkeep.storage.messages import message_values
 from threadkeep.storage.parts import calls_in

@@ -3,22 +3,17 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
-from threadkeep.domain.memory import Memory
+from threadkeep.domain.memory import KeptMemory, Memory
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import KeptMemory, KeptTurn, WholeConversation
-from threadkeep.ports.imports.whole_conversations import (
-    AddedConversation,
-    CheckBytes,
-    Moved,
-    Owned,
-    WritingStopped,
-)
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -26,15 +21,30 @@ from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
 from threadkeep.storage.files import files_in
-from threadkeep.storage.imports.reassignment import reassign
+from threadkeep.storage.imports.reassignment import Moved, reassign
 from threadkeep.storage.imports.text_bytes import text_bytes
-from threadkeep.storage.imports.writing import ForkWriter, Writer
+from threadkeep.storage.imports.writing import ForkWriter, Writer, WritingStopped
 from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, to_payload
 from threadkeep.storage.purging import HOLD_UNFINISHED, hold, purge
 from threadkeep.storage.text_bytes import text_bytes_of
 from threadkeep.storage.turns import TURN_COLUMNS, run_of, to_turn
+
+Owned = Literal["user", "agent", "conversation", "memory", "document", "message"]
+CheckBytes = Callable[[int], None]
+"""Raises LimitNotAllowed if a user may not have that many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedConversation:
+    """What became of a conversation that was to be stored."""
+
+    is_main: bool
+    """Not if the user already has a main one with this agent."""
+    text_bytes: int
+    """The size of its texts and values, without files."""
+
 
 # Deleted or not: an import must not use an id that is taken. An agent without an owner has an empty one.
 _OWNERS: Mapping[Owned, Statement] = {
@@ -80,7 +90,7 @@ class SqlWholeConversations:
         self._file_contents = file_contents
 
     async def owner_of(self, kind: Owned, id_: str) -> str | None:
-        """Who owns a thing, deleted or not."""
+        """The owner of an item, deleted or not: a user, or a document's agent. None if it doesn't exist."""
         rows = await self._database.fetch(_OWNERS[kind](id=id_))
         return rows[0][0] if rows else None
 
@@ -96,7 +106,7 @@ class SqlWholeConversations:
     async def payloads(
         self, conversation_id: ConversationId, *, after: PayloadId | None, limit: int
     ) -> Sequence[Payload]:
-        """The records of a conversation's values and files, by id."""
+        """The metadata of a conversation's values and files, by id."""
         rows = await self._database.fetch(
             PAYLOADS_OF_CONVERSATION(conversation_id=conversation_id, after=after or FIRST_UUID, limit=limit)
         )
@@ -111,7 +121,7 @@ class SqlWholeConversations:
         ]
 
     async def text_bytes(self, user_id: UserId) -> int:
-        """The size of all rows and texts of the user."""
+        """The size of all texts and values in the user's conversations, without files."""
         return await self._database.read(lambda: text_bytes_of(user_id))
 
     async def turns_by_id(
@@ -124,12 +134,12 @@ class SqlWholeConversations:
     async def payloads_by_id(
         self, conversation_id: ConversationId, ids: Collection[PayloadId]
     ) -> Sequence[Payload]:
-        """The records of some of a conversation's values and files."""
+        """The metadata of some of a conversation's values and files."""
         rows = await self._database.fetch(PAYLOADS_BY_ID(conversation_id=conversation_id, ids=to_json(ids)))
         return [to_payload(row)[0] for row in rows]
 
     async def clear(self, user_id: UserId, ids: Collection[ConversationId]) -> None:
-        """Purges those that a writer of the user has not finished."""
+        """Removes what is left of the user's conversations with these ids that were never finished."""
         unfinished = await self._database.fetch(_UNFINISHED(user_id=user_id, ids=to_json(ids)))
         if unfinished:
             held = await hold(self._database, HOLD_UNFINISHED(user_id=user_id, ids=to_json(ids)))
@@ -145,7 +155,13 @@ class SqlWholeConversations:
         within: ImportId | None = None,
         goes_on: Callable[[], bool] | None = None,
     ) -> AddedConversation:
-        """Stores a whole conversation, in pieces."""
+        """Stores a whole conversation, in pieces; nobody sees it before the last one.
+
+        `content` is called for each payload, in a thread. Before that, `check_bytes` is called with the size
+        of the conversation's texts and values, and of all files and documents that the user would then have.
+        StorageConflict if one of its ids is taken, or if the run `within` which it is imported has ended;
+        WritingStopped if it no longer `goes_on`. Then nothing of it stays.
+        """
         conversation = whole.conversation
         files, own, size = await asyncio.to_thread(_measure, whole)
         check = check_bytes and partial(_check, conversation.user_id, contents_of(files), size, check_bytes)
@@ -160,7 +176,10 @@ class SqlWholeConversations:
 
     @asynccontextmanager
     async def forking(self, copy: Conversation, source_id: ConversationId) -> AsyncGenerator[ForkWriter]:
-        """Stores a copy of a part of another conversation, with the contents that it refers to."""
+        """Stores a copy of part of another conversation, which appears when the block ends without an error.
+
+        Its turns don't count as usage.
+        """
         async with self._writing(copy) as writer:
             yield ForkWriter(writer, self._contents, copy, source_id)
             await writer.reveal()
@@ -195,7 +214,10 @@ class SqlWholeConversations:
             raise
 
     async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
-        """Gives everything that one user owns to another, all or nothing."""
+        """Moves everything from one user to another, all or nothing; UserNotFound if there is nothing.
+
+        TurnInProgress while a turn of the giver runs, unless we are known to be `alone` on this database.
+        """
         return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
 
 

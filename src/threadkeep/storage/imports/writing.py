@@ -6,13 +6,12 @@ from io import BytesIO
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.ports.imports.records import KeptTurn, WholeConversation
-from threadkeep.ports.imports.whole_conversations import WritingStopped
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
 from threadkeep.storage.database.columns import to_json_or_null
@@ -31,6 +30,11 @@ from threadkeep.storage.purging import purge
 from threadkeep.storage.text_bytes import count
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import run_key
+
+
+class WritingStopped(Exception):
+    """Somebody has stopped the import of a conversation; nothing of it stays."""
+
 
 T = TypeVar("T")
 
@@ -169,7 +173,7 @@ class ForkWriter:
         self._copied: set[str] = set()
 
     async def add(self, part: WholeConversation) -> None:
-        """Adds messages with what belongs to them; contents come from the original."""
+        """Adds messages, and the turns, payloads and compactions that come with them."""
         files: set[PayloadId] = set()
         for some in _batches(files_in(part), FILES_AT_ONCE):
             files |= await self._writer.write(lambda some=some: add_forked(self._copy, some))

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, PayloadId, UserId, is_uuid
-from threadkeep.domain.payload import Payload, PayloadKind, content_hash
-from threadkeep.ports.payloads import Lost
+from threadkeep.domain.payload import Lost, Payload, PayloadKind, content_hash
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.file_contents import FileContents
@@ -110,7 +109,7 @@ class Contents(Protocol):
 
 
 class SqlPayloads:
-    """The payloads of a database."""
+    """Payloads and their contents, by conversation: deleting the conversation deletes them."""
 
     def __init__(self, database: Database, contents: Contents, file_contents: FileContents) -> None:
         self._database = database
@@ -118,14 +117,17 @@ class SqlPayloads:
         self._file_contents = file_contents
 
     async def add(self, payload: Payload, content: bytes) -> None:
-        """Stores a payload: first the content, then the row."""
+        """Stores a payload; then a row may refer to it. StorageError if that fails."""
         await self._contents.write(payload.conversation_id, payload.sha256, content)
         await self._database.write(lambda: _add(payload))
 
     async def load(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId], *, most_bytes: int | None = None
     ) -> Mapping[PayloadId, bytes | Lost]:
-        """The contents of a conversation's payloads, each checked against its hash."""
+        """The contents of a conversation's payloads, each checked against its hash; one entry for each id.
+
+        Another conversation's payloads count as missing. What would exceed `most_bytes` is left out.
+        """
         found: dict[PayloadId, bytes | Lost] = dict.fromkeys(ids, MISSING)
         left = most_bytes
         for payload, content_id in await self._fetch(BY_ID, conversation_id, found):
@@ -145,7 +147,7 @@ class SqlPayloads:
     async def sizes(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, int]:
-        """How many bytes a conversation's payloads have."""
+        """How many bytes a conversation's payloads have; nothing about those that are missing."""
         return {payload.id: payload.size for payload, _ in await self._fetch(BY_ID, conversation_id, ids)}
 
     async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
@@ -156,7 +158,7 @@ class SqlPayloads:
     async def artifacts(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
-        """The records of a conversation's files."""
+        """Details of a conversation's files; nothing about other conversations' files."""
         return {payload.id: payload for payload, _ in await self._fetch(_ARTIFACTS, conversation_id, ids)}
 
     async def _fetch(
@@ -182,7 +184,7 @@ class SqlPayloads:
         await self._contents.forget(conversation_ids)
 
     async def collect(self) -> int:
-        """Removes contents that no payload names."""
+        """Deletes contents that no payload refers to, as a crash may leave them; returns how many."""
         return await self._contents.collect(self._database)
 
 

@@ -38,27 +38,30 @@ _REMOVE = Statement(
 
 
 class SqlShares:
-    """The shares of a database."""
+    """Shares of conversations, each found by the hash of its token.
+
+    The shares of a deleted conversation are hidden until it is restored; purging it deletes them.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, share: Share, token_hash: str, *, most: int) -> bool:
-        """Stores a new share, unless its conversation has too many."""
+        """Stores a new share; False if its conversation has `most` already, or no longer exists."""
         return await self._database.write(lambda: _add(share, token_hash, most))
 
     async def find(self, token_hash: str) -> Share | None:
-        """The share whose token has this hash."""
+        """The share whose token has this hash, expired or not."""
         rows = await self._database.fetch(_FIND(hash=token_hash))
         return _share(rows[0]) if rows else None
 
     async def preview(self, token_hash: str) -> SharePreview | None:
-        """What the link of the share whose token has this hash shows."""
+        """What its link shows, expired or not; costs the same for every share."""
         rows = await self._database.fetch(_PREVIEW(hash=token_hash))
         return SharePreview(*rows[0]) if rows else None
 
     async def keep_preview(self, share_id: ShareId, text: str) -> None:
-        """Adds what a share's link shows."""
+        """Adds to a share of an earlier version what its link shows."""
         await self._database.execute(_KEEP_PREVIEW(id=share_id, preview=text))
 
     async def of_conversation(self, conversation_id: ConversationId) -> Sequence[Share]:
@@ -67,7 +70,7 @@ class SqlShares:
         return [_share(row) for row in rows]
 
     async def remove(self, user_id: UserId, share_id: ShareId) -> bool:
-        """Deletes a share of one of the user's conversations."""
+        """Deletes a share of one of the user's conversations; False if it doesn't exist."""
         return bool(await self._database.execute(_REMOVE(id=share_id, user_id=user_id)))
 
 

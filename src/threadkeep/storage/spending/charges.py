@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.ids import TurnId
+from threadkeep.domain.ledger import Charge
 from threadkeep.domain.money import MOST, UNIT, BudgetScope, Cost, month_of
-from threadkeep.ports.ledger import Charge
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Plan, Rows, Statement
 

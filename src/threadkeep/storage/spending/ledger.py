@@ -4,9 +4,9 @@ from collections.abc import Collection, Sequence
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, month_before, month_of
-from threadkeep.ports.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.spending.charges import (
@@ -120,23 +120,30 @@ _MOVE = Statement("UPDATE tk_ledger SET user_id = :receiver WHERE user_id = :giv
 
 
 class SqlLedger:
-    """The ledger of a database."""
+    """Storage of the ledger. The calls of turns are charged with the log's chunks instead."""
 
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self._key = key
 
     async def charge(self, charge: Charge) -> None:
-        """Adds a call outside a turn and settles its reservation."""
+        """Adds a call outside a turn and settles its reservation; once, however often it is tried."""
         await self._database.write(lambda: add_charges([charge]))
 
     async def reserve(self, reservation: Reservation, budgets: Sequence[Budget]) -> int | BudgetState:
-        """Reserves for a call in all of its budgets, or in none."""
+        """Reserves for a call in all of its budgets, or in none; returns the amount, or the one without room.
+
+        Replaces what the turn had reserved for a call that was not billed. StorageConflict if the turn has
+        ended or another node runs it.
+        """
         former = self._former(reservation.payer.user_id)
         return await self._database.write(lambda: _reserve(reservation, budgets, former), urgent=True)
 
     async def release(self, reservation_id: str, fence: int | None = None) -> None:
-        """Gives back what was reserved for a call that was not billed, if this node still has its turn."""
+        """Gives back what was reserved for a call that was not billed.
+
+        Does nothing if another node has taken the turn over: what is reserved for it is that node's.
+        """
         await self._database.write(lambda: _release(reservation_id, fence), urgent=True)
 
     async def states(self, budgets: Sequence[Budget], currency: str) -> Sequence[BudgetState]:
@@ -154,7 +161,7 @@ class SqlLedger:
         return former_name(self._key, user_id)
 
     async def usage(self, which: UsageFilter, by: Collection[str]) -> Sequence[UsageSum]:
-        """Sums of calls by dimensions."""
+        """Sums of calls by these dimensions, in their order; apart for each currency."""
         if which.user_id is None:
             query = _USAGE_OF_AGENT if which.agent_id else _USAGE_OF_ALL
         elif which.agent_id is not None:
@@ -181,7 +188,10 @@ class SqlLedger:
         return count
 
     async def forget_spending(self, today: str) -> int:
-        """Forgets what was spent before the last month, and by deleted users in periods that are over."""
+        """Forgets what was spent before the last month; the ledger still knows.
+
+        Of deleted users, whose ledger is gone, it forgets all but this day and this month.
+        """
         past = await self._database.execute(_FORGET_SPENDING(before=month_before(today)))
         former = await self._database.execute(_FORGET_FORMER(day=today, month=month_of(today)))
         return len(past) + len(former)

@@ -1,4 +1,4 @@
-"""What services hand to a node: turns that are ready to begin, and how turns resume from their logs."""
+"""What services hand to a node: how turns run, from their start or from their logs."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,9 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
-from threadkeep.ports.turn_log import HeldTurn
-from threadkeep.ports.turns import NewTurn
 from threadkeep.runtime.control import TurnControl
-
-Steps = Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
-"""The steps of a new turn, after its start."""
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turns import NewTurn
 
 
 async def _give_nothing_back() -> None:
@@ -22,11 +19,11 @@ async def _give_nothing_back() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedTurn:
-    """A turn that is ready to begin: what to store, how it runs, and what follows it."""
+class TurnCourse:
+    """How a turn runs, and what follows it."""
 
-    new: NewTurn
-    steps: Steps
+    steps: Callable[[HeldTurn, TurnControl], AsyncGenerator[TurnStep]]
+    """What it does from here on."""
     prepare_next: "PrepareNextTurn | None" = None
     """Prepares the turn of a message that is queued behind this one."""
     by_admin: bool = False
@@ -35,7 +32,7 @@ class PreparedTurn:
     """Gives back what it reserved, if it doesn't begin after all."""
 
 
-PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[PreparedTurn]]
+PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[tuple[NewTurn, TurnCourse]]]
 """Prepares the turn of a queued message, in a conversation whose previous turn has just completed.
 
 Raises ThreadkeepError if no turn can begin; then the queue is held.
@@ -49,12 +46,6 @@ class Resumer(Protocol):
         """Whether this node has a model: another one's may be saved just now, or missing in our settings."""
         ...
 
-    def steps(
-        self, held: HeldTurn, entries: Sequence[LogEntry], control: TurnControl, *, is_takeover: bool
-    ) -> AsyncGenerator[TurnStep]:
-        """The steps of a turn after the entries of its log; `is_takeover` if its node died."""
-        ...
-
-    def prepare_next_of(self, held: HeldTurn, entries: Sequence[LogEntry]) -> PrepareNextTurn:
-        """What prepares the turn after a resumed one."""
+    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+        """How a turn runs after the entries of its log; `is_takeover` if its node died."""
         ...

@@ -1,14 +1,18 @@
 """A turn's request, run again: recorded results, steered texts, and the ends that it can have."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
+from tests.engine.in_memory import InMemoryGateway
 from tests.making import NOW
 from threadkeep.domain.events import (
     Done,
     EventBody,
     Failed,
     IterationStart,
+    Notice,
     Text,
     ToolCalled,
     ToolResultStored,
@@ -23,7 +27,6 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.recorded_calls import RecordedCall
-from threadkeep.engine.rerun import NEEDS_TOOL, Original, rerun
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -31,6 +34,7 @@ from threadkeep.ports.gateway import (
     ModelRequest,
     ModelStopped,
     ModelUsage,
+    ReplyBrokeOff,
     TextBlock,
     TextDelta,
     ToolResultBlock,
@@ -38,6 +42,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
+from threadkeep.services.reruns import Original, Rerun, Run
 
 TURN = Turn(
     TurnId("t"), ConversationId("c"), MessageId("q"), MessageId("a"), TurnStatus.COMPLETED, NOW, model="old"
@@ -45,7 +50,7 @@ TURN = Turn(
 REQUEST = ModelRequest(
     "old", "Be brief.", (ModelMessage("user", (TextBlock("Why?"),)),), (ToolSpec("search", "", {}),)
 )
-Script = Sequence[ModelEvent | Exception]
+NEW = "in-memory/scripted"
 
 
 def recorded(query: str, result: str, **changes: Any) -> RecordedCall:
@@ -72,31 +77,25 @@ def say(text: str) -> list[ModelEvent]:
     return [TextDelta(text), ModelUsage(20, 3), ModelStopped("end_turn")]
 
 
-class Scripted:
-    """A model that does what the test writes down, call by call."""
-
-    def __init__(self, *calls: Script) -> None:
-        self._calls = list(calls)
-        self.requests: list[ModelRequest] = []
-
-    async def __call__(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        self.requests.append(request)
-        for event in self._calls.pop(0):
-            if isinstance(event, Exception):
-                raise event
-            yield event
-
-
 async def run(
-    model: Scripted,
+    model: InMemoryGateway,
     *calls: RecordedCall,
     steered: Sequence[UserTextPart] = (),
     max_iterations: int = 0,
 ) -> list[EventBody]:
-    original = Original(turn=TURN, request=REQUEST, calls=calls, steered=steered)
-    limits = TurnLimits(max_iterations, 0)
-    events = rerun(original, model, limits, model="new", signed_by="s")
-    return [event async for event in events]
+    original = Original(
+        turn=TURN,
+        question="Why?",
+        request=REQUEST,
+        calls=calls,
+        steered=steered,
+        contents={},
+        run=Run(model="old", text="", calls=[], usage=Usage(0, 0), duration_ms=0),
+    )
+    limits = TurnLimits(max_iterations, 0, hands_off=False)
+    rerun = Rerun(original, model.model, limits, lambda: NOW, nullcontext(), lambda usage: usage)
+    async with rerun:
+        return [event.body async for events in rerun for event in events]
 
 
 def steer(text: str, iteration: int) -> UserTextPart:
@@ -104,20 +103,20 @@ def steer(text: str, iteration: int) -> UserTextPart:
 
 
 async def test_recorded_results_stand_in_for_tools():
-    model = Scripted(search("n1", "a"), say("So."))
+    model = InMemoryGateway(search("n1", "a"), say("So."))
     events = await run(model, recorded("a", "A is so."))
     assert events == [
-        TurnStart("c", "q", "a", "new"),
+        TurnStart("c", "q", "a", NEW),
         IterationStart(1),
         ToolCalled("n1", "find", "web", {"q": "a"}, model_name="search"),
-        UsageReported(10, 2, model="new"),
+        UsageReported(10, 2, model=NEW),
         ToolResultStored("n1", "find", "ok", result="A is so.", duration_ms=7),
         IterationStart(2),
         Text("So."),
-        UsageReported(20, 3, model="new"),
+        UsageReported(20, 3, model=NEW),
         Done("COMPLETED", "a", Usage(30, 5), "end_turn"),
     ]
-    assert model.requests[0] == REQUEST
+    assert model.requests[0] == replace(REQUEST, model="scripted")
     assert model.requests[1].messages[1:] == (
         ModelMessage("assistant", (ToolUseBlock("n1", "search", {"q": "a"}),)),
         ModelMessage("user", (ToolResultBlock("n1", "A is so.", False),)),
@@ -125,26 +124,26 @@ async def test_recorded_results_stand_in_for_tools():
 
 
 async def test_other_call_ends_the_rerun_with_all_that_was_said():
-    model = Scripted([TextDelta("Let me look."), *search("n1", "b")])
+    model = InMemoryGateway([TextDelta("Let me look."), *search("n1", "b")])
     events = await run(model, recorded("a", "A"))
     assert events[-2:] == [
         ToolResultStored("n1", "find", "interrupted", error="The original turn has no result for this call."),
         Failed(
-            NEEDS_TOOL, "The model calls web.find with arguments that the original turn has no result for."
+            "NEEDS_TOOL", "The model calls web.find with arguments that the original turn has no result for."
         ),
     ]
     assert Text("Let me look.") in events
-    assert UsageReported(10, 2, model="new") in events
+    assert UsageReported(10, 2, model=NEW) in events
 
 
 async def test_failed_call_fails_again():
     error = recorded("a", "Too slow.", status=ToolCallStatus.TIMEOUT, error="Too slow.")
-    events = await run(Scripted(search("n1", "a"), say("Sorry.")), error)
+    events = await run(InMemoryGateway(search("n1", "a"), say("Sorry.")), error)
     assert ToolResultStored("n1", "find", "timeout", error="Too slow.", duration_ms=7) in events
 
 
 async def test_steered_text_comes_after_the_call_that_it_came_after():
-    model = Scripted(search("n1", "a"), search("n2", "b"), say("So."))
+    model = InMemoryGateway(search("n1", "a"), search("n2", "b"), say("So."))
     events = await run(model, recorded("a", "A"), recorded("b", "B"), steered=[steer("Shorter!", 1)])
     assert [type(it) for it in events].index(UserMessage) < events.index(IterationStart(2))
     last = model.requests[1].messages[-1]
@@ -153,7 +152,7 @@ async def test_steered_text_comes_after_the_call_that_it_came_after():
 
 
 async def test_steered_text_is_heard_even_by_a_model_that_has_already_replied():
-    model = Scripted(say("Long."), say("Short."))
+    model = InMemoryGateway(say("Long."), say("Short."))
     events = await run(model, steered=[steer("Shorter!", 2), steer("Please!", 2)])
     assert model.requests[1].messages[1:] == (
         ModelMessage("assistant", (TextBlock("Long."),)),
@@ -163,7 +162,7 @@ async def test_steered_text_is_heard_even_by_a_model_that_has_already_replied():
 
 
 async def test_model_that_breaks_off_leaves_what_it_said_and_what_it_cost():
-    events = await run(Scripted([TextDelta("Be"), GatewayError("The model is away.")]))
+    events = await run(InMemoryGateway([TextDelta("Be"), GatewayError("The model is away.")]))
     assert events[-1] == Failed("AGENTX_ERROR", "The model is away.")
     assert Text("Be") in events
     (usage,) = (it for it in events if isinstance(it, UsageReported))
@@ -171,7 +170,15 @@ async def test_model_that_breaks_off_leaves_what_it_said_and_what_it_cost():
 
 
 async def test_rerun_has_the_agents_limit_of_rounds():
-    model = Scripted(search("n1", "a"), search("n2", "a"))
+    model = InMemoryGateway(search("n1", "a"), search("n2", "a"))
     events = await run(model, recorded("a", "A"), recorded("a", "B"), max_iterations=1)
     assert len(model.requests) == 1
+    assert any(isinstance(it, Notice) and it.code == "MAX_ITERATIONS" for it in events)  # as in a turn
     assert isinstance(events[-1], Failed)
+
+
+async def test_reply_that_breaks_off_is_not_asked_for_again():
+    model = InMemoryGateway([TextDelta("Be"), ReplyBrokeOff("The model's response ended early.")])
+    events = await run(model)
+    assert events[-1] == Failed("AGENTX_ERROR", "The model's response ended early.", retryable=True)
+    assert len(model.requests) == 1

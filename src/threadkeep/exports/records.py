@@ -1,6 +1,6 @@
 """What an export consists of: one record per line, and the conversations that they make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from threadkeep.domain.agent import Agent
@@ -10,10 +10,10 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
-from threadkeep.domain.memory import Memory
+from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.user import check_instructions
 
 EXPORT_VERSION = 2
@@ -50,22 +50,6 @@ class KnownAgent:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTurn:
-    """A turn, and the id another engine recorded it under."""
-
-    turn: Turn
-    run_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class KeptMemory:
-    """A memory, and the agent that has it."""
-
-    agent_id: AgentId
-    memory: Memory
-
-
-@dataclass(frozen=True, slots=True)
 class OwnInstructions:
     """What the user tells every agent."""
 
@@ -94,18 +78,6 @@ Record = (
     | KeptTurn | Message | Compaction | Feedback | ConversationEnd | Briefing | ExportEnd
 )  # fmt: skip
 """One line of an export."""
-
-
-@dataclass(frozen=True, slots=True)
-class WholeConversation:
-    """A conversation with everything that belongs to it; messages in order, including overwritten ones."""
-
-    conversation: Conversation
-    turns: Sequence[KeptTurn]
-    messages: Sequence[Message]
-    compactions: Sequence[Compaction] = ()
-    payloads: Sequence[Payload] = ()
-    feedback: Sequence[Feedback] = ()
 
 
 def payload_name(payload: Payload) -> str:

@@ -1,1 +1,0 @@
-"""What imports, exports and forks store: whole conversations, and the runs of imports."""

@@ -1,0 +1,278 @@
+"""Narrates one turn for every protocol: what begins, grows and ends, and what calls and requests belong to.
+
+| event | narration |
+|---|---|
+| text, thought | PartStart once, then the event; PartEnd before whatever else follows |
+| tool_call | Called |
+| tool_result | Returned, with its call |
+| approval_request | Asked, with the call that it is about |
+| approval_response | Decided, with what was asked |
+| turn_resumed | none: no client shows it |
+| all others | the event |
+
+An encoder names the frames of each narration, and nothing else. A text or thought ends exactly where the
+reply has a part of its own (`engine/fold.py`).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Generic, Literal, TypeVar, assert_never
+
+from threadkeep.domain import events
+from threadkeep.domain.approval import ApprovalKind
+from threadkeep.domain.mcp import CLIENT
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import TextJoin
+
+Kind = Literal["text", "thought"]
+
+
+@dataclass(frozen=True, slots=True)
+class PartStart:
+    """A text or thought begins; its pieces follow."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class PartEnd:
+    """A text or thought is complete, or was cut off because its model call is repeated."""
+
+    kind: Kind
+    text: str
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A tool call, as far as it has got."""
+
+    event: events.ToolCalled
+    arguments: Mapping[str, Any]
+    """As its user changed them, if they did."""
+    approval: events.ApprovalRequest | None = None
+    client_request: events.ApprovalRequest | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the client that is to run it must not see it yet: the user hasn't allowed it."""
+        return self.event.asks and self.event.server == CLIENT and self.client_request is None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The turn asks its user, or the client for a result; `call` is as it was before."""
+
+    request: events.ApprovalRequest
+    call: Called | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A request was answered, or expired; `call` has the arguments as its user decided."""
+
+    response: events.ApprovalResponse
+    request: events.ApprovalRequest | None
+    call: Called | None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A call has its result."""
+
+    result: events.ToolResultStored
+    call: Called | None
+
+
+Narration = (
+    PartStart
+    | events.Text
+    | events.Thought
+    | PartEnd
+    | Called
+    | events.ToolProgress
+    | Returned
+    | Asked
+    | Decided
+    | events.Retrieval
+    | events.UserMessage
+    | events.Notice
+    | events.IterationStart
+    | events.IterationRestart
+    | events.UsageReported
+    | events.TurnStart
+    | events.Done
+    | events.Failed
+)
+
+
+FrameT = TypeVar("FrameT")
+
+
+class Narrator(Generic[FrameT]):
+    """The frames of one turn, narration by narration; takes its events from the first, in order."""
+
+    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
+        self.usage = Usage(0, 0)
+        self.end: events.Done | events.Failed | None = None
+        self._name = name
+        self._growing: Kind | None = None
+        """What the next piece may add to."""
+        self._part: Kind | None = None
+        """What hasn't ended. Nothing adds to it once its model call has reported its usage."""
+        self._pieces: list[str] = []
+        self._calls: dict[str, Called] = {}
+        self._open: dict[str, Asked] = {}
+
+    @property
+    def open_requests(self) -> Sequence[Asked]:
+        """What the turn waits for."""
+        return list(self._open.values())
+
+    def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
+        """The frames of the next event."""
+        match body:
+            case events.Text() | events.Thought() if body.type == self._growing:  # nearly all events
+                self._pieces.append(body.text)
+                return [*self._name(body)]
+            case _:
+                return self._named(self._narrations(body))
+
+    def say(self, text: str) -> Sequence[FrameT]:
+        """The frames of a text of its own that no model wrote, such as a question."""
+        return self._named((*self._start("text", events.Text(text)), *self._end_part()))
+
+    def pause(self) -> Sequence[FrameT]:
+        """Ends the text or thought in progress."""
+        return self._named(self._end_part())
+
+    def begin_response(self) -> None:
+        """Begins another response of the same turn: what was said and used belongs to the one before."""
+        self._end_part()
+        self.usage = Usage(0, 0)
+
+    def _named(self, narrated: Sequence[Narration]) -> Sequence[FrameT]:
+        return [*chain.from_iterable(map(self._name, narrated))]
+
+    def _narrations(self, body: events.EventBody) -> Sequence[Narration]:
+        match body:
+            case events.Text():
+                return self._start("text", body)
+            case events.Thought():
+                return self._start("thought", body)
+            case events.ToolProgress() | events.TurnStart():
+                return (body,)
+            case events.ToolCalled():
+                call = self._calls[body.tool_call_id] = Called(body, body.arguments)
+                return *self._end_part(), call
+            case events.ToolResultStored():
+                return (Returned(body, self._calls.get(body.tool_call_id)),)
+            case events.UsageReported():
+                self._growing = None
+                self.usage += body.usage
+                return (body,)
+            case events.TurnResumed():
+                self._growing = None
+                return ()
+            case events.IterationRestart():
+                return *self._end_part(is_cut=True), body
+            case events.ApprovalRequest():
+                return *self._end_part(), self._ask(body)
+            case events.ApprovalResponse():
+                return (self._decide(body),)
+            case events.IterationStart() | events.UserMessage() | events.Retrieval() | events.Notice():
+                return *self._end_part(), body
+            case events.Done() | events.Failed():
+                self.end = body
+                return *self._end_part(), body
+            case _ as never:
+                assert_never(never)
+
+    def _start(self, kind: Kind, piece: events.Text | events.Thought) -> Sequence[Narration]:
+        ended = self._end_part()
+        self._growing = self._part = kind
+        self._pieces = [piece.text]
+        return *ended, PartStart(kind), piece
+
+    def _end_part(self, *, is_cut: bool = False) -> Sequence[Narration]:
+        kind, self._growing, self._part = self._part, None, None
+        return () if kind is None else (PartEnd(kind, "".join(self._pieces), is_cut),)
+
+    def _ask(self, body: events.ApprovalRequest) -> Asked:
+        call = self._calls.get(body.tool_call_id or "")
+        asked = self._open[body.request_id] = Asked(body, call)
+        if call is not None and body.kind is ApprovalKind.TOOL:
+            self._calls[call.event.tool_call_id] = replace(call, approval=body)
+        elif call is not None and body.kind is ApprovalKind.CLIENT_TOOL:
+            self._calls[call.event.tool_call_id] = replace(call, client_request=body)
+        return asked
+
+    def _decide(self, body: events.ApprovalResponse) -> Decided:
+        asked = self._open.pop(body.request_id, None)
+        if asked is None:
+            return Decided(body, None, None)
+        call = self._calls.get(asked.request.tool_call_id or "")
+        if call is not None and body.arguments is not None:
+            call = self._calls[call.event.tool_call_id] = replace(call, arguments=body.arguments)
+        return Decided(body, asked.request, call)
+
+
+class JoiningNarrator(Narrator[FrameT]):
+    """The same for clients that append whatever they receive: pieces without the start and end of parts.
+
+    A text begins with a blank line where a tool call or another model call separates it from the one before.
+    """
+
+    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
+        super().__init__(name)
+        self._joins = {"text": TextJoin(), "thought": TextJoin()}
+        self._said: list[events.Text | events.Thought | None] = []
+        """The pieces that count; None where something separates them."""
+        self._said_before = 0
+        """How many there were when the current model call began."""
+
+    def said(self, kind: Kind) -> str:
+        """The texts or thoughts that count, as the message has them."""
+        join, said = TextJoin(), list[str]()
+        for piece in self._said:
+            if piece is None:
+                join.interrupt()
+            elif piece.type == kind:
+                said.append(join.add(piece.text))
+        return "".join(said)
+
+    def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
+        """The frames of the next event."""
+        match body:
+            case events.Text(text) | events.Thought(text):
+                self._said.append(body)
+                joined = self._joins[body.type].add(text)
+                return [*self._name(body if joined == text else replace(body, text=joined))]
+            case events.ToolCalled() | events.UserMessage():
+                self._separate()
+            case events.IterationStart():
+                self._separate()
+                self._said_before = len(self._said)
+            case events.IterationRestart():
+                del self._said[self._said_before :]
+                self._separate()
+            case _:
+                pass
+        return super().narrate(body)
+
+    def say(self, text: str) -> Sequence[FrameT]:
+        """The frames of a text of its own that no model wrote, such as a question."""
+        self._separate()
+        return self.narrate(events.Text(text))
+
+    def begin_response(self) -> None:
+        """Begins another response of the same turn: what was said and used belongs to the one before."""
+        super().begin_response()
+        self._joins = {"text": TextJoin(), "thought": TextJoin()}
+        self._said, self._said_before = [], 0
+
+    def _separate(self) -> None:
+        self._said.append(None)
+        for join in self._joins.values():
+            join.interrupt()

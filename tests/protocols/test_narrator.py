@@ -1,0 +1,254 @@
+"""A turn is narrated the same for every protocol, and wherever its reader, or its server, starts again."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.protocols.ag_ui.client import Client as AgUiClient
+from tests.protocols.ai_sdk.client import Client as AiSdkClient
+from tests.protocols.recorded import COMPLETED, CONTEXT, REPLY, logs, patient, told
+from threadkeep.domain.events import (
+    ApprovalRequest,
+    ApprovalResponse,
+    IterationRestart,
+    Text,
+    Thought,
+    ToolCalled,
+    ToolResultStored,
+    TurnEvent,
+)
+from threadkeep.domain.parts import TextPart, ThoughtPart
+from threadkeep.engine.fold import fold
+from threadkeep.handling.stream import StreamEnd
+from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
+from threadkeep.protocols.ai_sdk.encode import UIMessageStream
+from threadkeep.protocols.ai_sdk.frames import Version
+from threadkeep.protocols.ai_sdk.parts import Reader
+from threadkeep.protocols.dialect import Dialect, Position
+from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.narrator import (
+    Asked,
+    Called,
+    Decided,
+    JoiningNarrator,
+    Kind,
+    Narration,
+    Narrator,
+    PartEnd,
+    PartStart,
+    Returned,
+)
+from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead, WholeCompletion
+from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead
+
+Events = list[TurnEvent]
+
+
+def narrator() -> Narrator[Narration]:
+    return Narrator(lambda narrated: (narrated,))
+
+
+def narrated(events: Events) -> list[Narration]:
+    """All that is said of a turn, which may be cut off."""
+    telling = narrator()
+    return [*(it for event in events for it in telling.narrate(event.body)), *telling.pause()]
+
+
+def is_waiting(events: Events, seen: int) -> bool:
+    """Whether a turn may wait for its user after an event."""
+    return isinstance(events[seen - 1].body, ApprovalRequest)
+
+
+@patient
+@given(logs(), st.data())
+def test_what_begins_ends_once_and_grows_only_in_between(events: Events, data: st.DataObject):
+    growing: Kind | None = None
+    pieces: list[str] = []
+    for it in narrated(events[: data.draw(st.integers(0, len(events)))]):
+        match it:
+            case PartStart(kind):
+                assert growing is None
+                growing, pieces = kind, []
+            case Text(text) | Thought(text):
+                assert growing == it.type
+                pieces.append(text)
+            case PartEnd(kind, text):
+                assert (growing, "".join(pieces)) == (kind, text)
+                growing = None
+            case _:
+                pass
+    assert growing is None
+
+
+@patient
+@given(logs())
+def test_reply_has_the_parts_that_were_narrated(events: Events):
+    parts = fold(REPLY, events).parts
+    assert [it.text for it in narrated(events) if isinstance(it, PartEnd)] == [
+        it.text for it in parts if isinstance(it, TextPart | ThoughtPart)
+    ]
+
+
+@patient
+@given(logs())
+def test_text_of_the_reply_is_what_was_said_and_counts(events: Events):
+    telling = JoiningNarrator[Narration](lambda narrated: (narrated,))
+    pieces = [it.text for event in events for it in telling.narrate(event.body) if isinstance(it, Text)]
+    reply = fold(REPLY, events)
+    assert telling.said("text") == reply.text
+    assert (telling.usage, telling.end) == (reply.usage, events[-1].body)
+    if not any(isinstance(it.body, IterationRestart) for it in events):
+        assert "".join(pieces) == reply.text
+
+
+@patient
+@given(logs())
+def test_call_is_asked_about_and_returns_once_after_it_was_made(events: Events):
+    running: set[str] = set()
+    made: list[str] = []
+    for it in narrated(events):
+        match it:
+            case Called(event):
+                running.add(event.tool_call_id)
+                made.append(event.tool_call_id)
+            case Asked(request, call) if request.tool_call_id is not None:
+                assert call is not None and call.event.tool_call_id in running
+            case Decided(response, request, call):
+                assert request is not None and request.request_id == response.request_id
+                assert call is None or response.arguments in (None, call.arguments)
+            case Returned(result, call):
+                assert call is not None and call.event.tool_call_id == result.tool_call_id
+                running.remove(result.tool_call_id)
+            case _:
+                pass
+    assert not running
+    assert made == [it.body.tool_call_id for it in events if isinstance(it.body, ToolCalled)]
+
+
+@patient
+@given(logs())
+def test_requests_are_open_until_they_are_answered(events: Events):
+    telling = narrator()
+    open_: list[str] = []
+    for event in events:
+        telling.narrate(event.body)
+        if isinstance(event.body, ApprovalRequest):
+            open_.append(event.body.request_id)
+        elif isinstance(event.body, ApprovalResponse):
+            open_.remove(event.body.request_id)
+        assert [it.request.request_id for it in telling.open_requests] == open_
+
+
+@patient
+@given(logs())
+def test_client_sees_a_call_that_it_runs_only_once_the_user_has_allowed_it(events: Events):
+    allowed: set[str] = set()
+    for it in narrated(events):
+        match it:
+            case Decided(response, _, call) if call and response.action in ("allow", "edit"):
+                allowed.add(call.event.tool_call_id)
+            case Asked(request, call) if call and request.kind == "client_tool":
+                assert call.is_held == call.event.asks
+                assert not call.is_held or call.event.tool_call_id in allowed
+            case Returned(ToolResultStored(status=status), call) if call and call.is_held:
+                assert status == "denied"
+            case _:
+                pass
+
+
+# Every protocol, from any event on: (what a reader has who read all, and one who came back after an event)
+
+Restarted = tuple[object, object]
+
+
+def dialect(name: Dialect, events: Events, seen: int) -> Restarted:
+    """The rest follows, byte by byte."""
+    begun = name.start(CONTEXT)
+    before = b"".join([begun.encode(event) for event in events[:seen]])
+    return told(name, events), before + told(name, events, Position(seen))
+
+
+def ag_ui(events: Events, seen: int) -> Restarted:
+    """A client may join within a text, which then begins again under its id."""
+
+    def read(client: AgUiClient, events: Events, after: int = 0) -> list[dict[str, Any]]:
+        run = Run(thread_id="thread", run_id="run", is_1_0=True)
+        encoder = RunEncoder(run, CONTEXT.turn_id, CONTEXT.message_id, after)
+        shown = b"".join(map(encoder.encode, events))
+        client.read(shown if events[-1].is_terminal else shown + encoder.end(StreamEnd.PAUSED))
+        return client.messages
+
+    back = AgUiClient()
+    read(back, events[:seen])
+    return read(AgUiClient(), events), read(back, events, seen) if seen < len(events) else back.messages
+
+
+def ai_sdk(version: Version, events: Events, seen: int) -> Restarted:
+    """A client that answers continues its message; any other is given the whole turn."""
+
+    def read(client: AiSdkClient, events: Events, how: StreamEnd, after: int = 0) -> dict[str, Any]:
+        stream = UIMessageStream(CONTEXT, Reader(version, "http://here"), after)
+        return client.read(b"".join(map(stream.encode, events)) + stream.end(how))
+
+    back = AiSdkClient(version)
+    if is_waiting(events, seen):
+        read(back, events[:seen], StreamEnd.PAUSED)
+    after = seen if is_waiting(events, seen) else 0
+    whole = read(AiSdkClient(version), events, StreamEnd.OVER)
+    return whole, read(back, events, StreamEnd.OVER, after)
+
+
+def responses(events: Events, seen: int) -> Restarted:
+    """The rest follows, byte by byte, in each response of the turn."""
+
+    def read(part: int, events: Events, after: int = NOTHING_SEEN) -> bytes:
+        head = ResponseHead(turn_id=CONTEXT.turn_id, part=part, created_at=0, model="a", metadata={})
+        return b"".join(map(ResponseEncoder(head, after).encode, events))
+
+    before = [read(part, events[:seen]) for part in (1, 2)]
+    rest = [read(part, events, it.count(b"\n\n") - 1) for part, it in enumerate(before, 1)]
+    return [read(part, events) for part in (1, 2)], [a + b for a, b in zip(before, rest, strict=True)]
+
+
+def chat_completions(events: Events, seen: int) -> Restarted:
+    """A completion after an answer has the rest; read whole, it is what its stream has, but for repeats."""
+    head = CompletionHead("chatcmpl-1", 0, "Advisor", seen if is_waiting(events, seen) else 0)
+    events = [it for it in events if not isinstance(it.body, IterationRestart)]
+    events[-1] = replace(events[-1], body=COMPLETED)
+    stream, whole = CompletionEncoder(head), WholeCompletion(head)
+    whole.add(events)
+    data = b"".join(map(stream.encode, events)) + stream.end(StreamEnd.OVER)
+    chunks = [json.loads(it) for it in data.replace(b"data: ", b"").split(b"\n\n")[:-2]]
+    deltas = [it["choices"][0]["delta"] for it in chunks]
+    message = whole.completion().choices[0].message
+    text, thoughts = message.content, message.reasoning_content or ""
+    return (text, thoughts), (
+        "".join(it.get("content", "") for it in deltas),
+        "".join(it.get("reasoning_content", "") for it in deltas),
+    )
+
+
+PROTOCOLS: dict[str, Callable[[Events, int], Restarted]] = {
+    **{name: lambda events, seen, it=it: dialect(it, events, seen) for name, it in DIALECTS.items()},
+    "ag_ui": ag_ui,
+    "ai_sdk 5": lambda events, seen: ai_sdk(5, events, seen),
+    "ai_sdk 6": lambda events, seen: ai_sdk(6, events, seen),
+    "ai_sdk 7": lambda events, seen: ai_sdk(7, events, seen),
+    "responses": responses,
+    "chat completions": chat_completions,
+}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@patient
+@given(events=logs(), data=st.data())
+def test_reader_who_comes_back_after_any_event_misses_nothing(
+    protocol: str, events: Events, data: st.DataObject
+):
+    whole, continued = PROTOCOLS[protocol](events, data.draw(st.integers(1, len(events))))
+    assert continued == whole
