@@ -2,6 +2,9 @@
 
 The terminal belongs to the main thread, which waits for lines and for Ctrl-C. Everything that waits for the
 network runs in an event loop in a second thread.
+
+By hand, with `readline`: prompt_toolkit and rich would add 0.2 seconds to the start of this command, and four
+packages to every server.
 """
 
 import importlib

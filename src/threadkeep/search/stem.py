@@ -1,7 +1,6 @@
 """English stemming: Porter's algorithm of 1980, so that `paying` finds `payment`.
 
-Our own, because both databases need the same stems, and the libraries for it bring fifteen languages of
-generated code in place of a hundred lines.
+By hand: stems are stored, so another algorithm, or another version of a library, would need a new index.
 """
 
 import re

@@ -1,10 +1,17 @@
-"""Markdown as HTML: HTML in it is shown as text, and nothing in it loads anything or runs."""
+"""Markdown as HTML: HTML in it is shown as text, and nothing in it loads anything or runs.
+
+Footnotes, tasks and formulas are by hand: each plugin for them in mdit-py-plugins 0.7 has a rule that takes
+quadratic time (10 seconds for 12,000 characters of `[^`), and notes that nothing refers to would be lost.
+markdown-it's own tasks would put the box on a line above the text where there are blank lines between items.
+"""
 
 import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
+
+from threadkeep.domain.markdown.plain_text import FENCE, FOOTNOTE, FORMULA, REFERENCE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -18,16 +25,8 @@ MOST_CHARACTERS_OF_ALL = 2_000_000
 HIGHEST_HEADING = 3
 """The report itself has the headings above."""
 
-_FENCE = re.compile(r" {0,3}(```|~~~)")
-_NOTE = re.compile(r" {0,3}\[\^([^\[\]\s]++)\]:[ \t]*+")
-_REFERENCE = re.compile(r"\[\^([^\[\]\s]++)\]")
+_FORMULA = re.compile(FORMULA, re.DOTALL)
 _TASK = re.compile(r"\[([ xX])\][ \t]")
-# As search shows them: money is no formula.
-_FORMULA = re.compile(
-    r"\$\$((?:[^$\\]++|\\.)+)\$\$|\\\[((?:[^\\]++|\\[^\[\]])+)\\\]|\\\(((?:[^\\]++|\\[^()])+)\\\)"
-    r"|\$(?![\s$])((?:[^$\\]++|\\.)+)(?<=\S)\$(?![\d$])",
-    re.DOTALL,
-)
 _OPENED = re.compile(r"https?://|mailto:", re.IGNORECASE)
 
 
@@ -78,10 +77,10 @@ def _footnotes(text: str) -> tuple[str, dict[str, str]]:
     notes: dict[str, str] = {}
     fence = ""
     for line in text.split("\n"):
-        mark = _FENCE.match(line)
+        mark = FENCE.match(line)
         if mark and (not fence or mark[1] == fence):
             fence = "" if fence else mark[1]
-        note = None if fence else _NOTE.match(line)
+        note = None if fence else FOOTNOTE.match(line)
         if note:
             notes.setdefault(note[1], line[note.end() :])
         else:
@@ -99,35 +98,28 @@ def _mark_task(item: "Token", inline: "Token") -> None:
 
 def _reference(state: "StateInline", silent: bool) -> bool:
     numbers: dict[str, int] = state.env.get("notes", {})
-    found = _REFERENCE.match(state.src, state.pos)
+    found = REFERENCE.match(state.src, state.pos)
     if not found or found[1] not in numbers:
         return False
     if not silent:
-        token = state.push("footnote_reference", "", 0)
-        token.content = str(numbers[found[1]])
+        state.push("sup_open", "sup", 1)
+        state.push("text", "", 0).content = str(numbers[found[1]])
+        state.push("sup_close", "sup", -1)
     state.pos = found.end()
     return True
 
 
 def _formula(state: "StateInline", silent: bool) -> bool:
+    """Its source, set apart: a report has no scripts that could typeset it."""
     found = _FORMULA.match(state.src, state.pos)
     if not found:
         return False
     if not silent:
-        token = state.push("formula", "", 0)
+        token = state.push("code_inline", "code", 0)
         token.content = found[found.lastindex or 0].strip()
-        token.info = "math block" if found[1] or found[2] else "math"
+        token.attrSet("class", "math block" if found[1] or found[2] else "math")
     state.pos = found.end()
     return True
-
-
-def _formula_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
-    """Its source, set apart: a report has no scripts that could typeset it."""
-    return f'<code class="{tokens[index].info}">{escape(tokens[index].content)}</code>'
-
-
-def _reference_html(renderer: object, tokens: Sequence["Token"], index: int, options: Any, env: Any) -> str:
-    return f"<sup>{tokens[index].content}</sup>"
 
 
 @cache
@@ -138,8 +130,6 @@ def _parser() -> "MarkdownIt":
     parser.validateLink = lambda url: bool(_OPENED.match(url))
     parser.inline.ruler.before("escape", "formula", _formula)
     parser.inline.ruler.before("link", "footnote_reference", _reference)
-    parser.add_render_rule("formula", _formula_html)
-    parser.add_render_rule("footnote_reference", _reference_html)
     parser.add_render_rule("image", _image)
     parser.add_render_rule("link_open", _link)
     return parser

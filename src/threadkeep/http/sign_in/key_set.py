@@ -1,4 +1,8 @@
-"""A sign-in provider's public keys: fetched, cached, and renewed when they rotate."""
+"""A sign-in provider's public keys: fetched, cached, and renewed when they rotate.
+
+By hand: PyJWT's `PyJWKClient` blocks its thread, reads a document of any size, keeps keys published with
+their private part, and fetches again for every token while the provider doesn't respond.
+"""
 
 import asyncio
 import logging
