@@ -35,6 +35,7 @@ from threadkeep.protocols.narrator import (
     Asked,
     Called,
     Decided,
+    JoiningNarrator,
     Kind,
     Narration,
     Narrator,
@@ -48,8 +49,8 @@ from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, Re
 Events = list[TurnEvent]
 
 
-def narrator(*, joins: bool = False) -> Narrator[Narration]:
-    return Narrator(lambda narrated: (narrated,), joins=joins)
+def narrator() -> Narrator[Narration]:
+    return Narrator(lambda narrated: (narrated,))
 
 
 def narrated(events: Events) -> list[Narration]:
@@ -96,12 +97,10 @@ def test_reply_has_the_parts_that_were_narrated(events: Events):
 @patient
 @given(logs())
 def test_text_of_the_reply_is_what_was_said_and_counts(events: Events):
-    telling, joined = narrator(), narrator(joins=True)
-    pieces = [it.text for event in events for it in joined.narrate(event.body) if isinstance(it, Text)]
-    for event in events:
-        telling.narrate(event.body)
+    telling = JoiningNarrator[Narration](lambda narrated: (narrated,))
+    pieces = [it.text for event in events for it in telling.narrate(event.body) if isinstance(it, Text)]
     reply = fold(REPLY, events)
-    assert telling.said("text") == joined.said("text") == reply.text
+    assert telling.said("text") == reply.text
     assert (telling.usage, telling.end) == (reply.usage, events[-1].body)
     if not any(isinstance(it.body, IterationRestart) for it in events):
         assert "".join(pieces) == reply.text

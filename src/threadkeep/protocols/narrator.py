@@ -23,8 +23,7 @@ from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import BLANK_LINE, TextJoin
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.parts import TextJoin
 
 Kind = Literal["text", "thought"]
 
@@ -112,30 +111,17 @@ FrameT = TypeVar("FrameT")
 
 
 class Narrator(Generic[FrameT]):
-    """The frames of one turn; takes its events from the first, in order. `name` names those of a narration.
+    """The frames of one turn, narration by narration; takes its events from the first, in order."""
 
-    With `joins`, a text that something separates from the one before begins with a blank line: for clients
-    that append whatever they receive.
-    """
-
-    def __init__(self, name: Callable[[Narration], Iterable[FrameT]], *, joins: bool = False) -> None:
+    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
         self.usage = Usage(0, 0)
         self.end: events.Done | events.Failed | None = None
         self._name = name
-        self._joins = joins
         self._growing: Kind | None = None
         """What the next piece may add to."""
         self._part: Kind | None = None
         """What hasn't ended. Nothing adds to it once its model call has reported its usage."""
         self._pieces: list[str] = []
-        self._is_separate = False
-        """Whether a tool call or another model call separates it from the one before."""
-        self._separated: set[Kind] = set()
-        self._visible: set[Kind] = set()
-        self._ended: list[tuple[PartEnd, bool]] = []
-        """The parts that count, and whether each is separate from the one before."""
-        self._ended_before = 0
-        """How many there were when the current model call began."""
         self._calls: dict[str, Called] = {}
         self._open: dict[str, Asked] = {}
 
@@ -143,16 +129,6 @@ class Narrator(Generic[FrameT]):
     def open_requests(self) -> Sequence[Asked]:
         """What the turn waits for."""
         return list(self._open.values())
-
-    def said(self, kind: Kind) -> str:
-        """The texts or thoughts that have ended and count, as one text."""
-        join, said = TextJoin(), list[str]()
-        for part, is_separate in self._ended:
-            if part.kind == kind:
-                if is_separate:
-                    join.interrupt()
-                said.append(join.add(part.text))
-        return "".join(said)
 
     def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
         """The frames of the next event."""
@@ -165,7 +141,6 @@ class Narrator(Generic[FrameT]):
 
     def say(self, text: str) -> Sequence[FrameT]:
         """The frames of a text of its own that no model wrote, such as a question."""
-        self._separated.add("text")
         return self._named((*self._start("text", events.Text(text)), *self._end_part()))
 
     def pause(self) -> Sequence[FrameT]:
@@ -176,8 +151,6 @@ class Narrator(Generic[FrameT]):
         """Begins another response of the same turn: what was said and used belongs to the one before."""
         self._end_part()
         self.usage = Usage(0, 0)
-        self._visible.clear()
-        self._ended, self._ended_before = [], 0
 
     def _named(self, narrated: Sequence[Narration]) -> Sequence[FrameT]:
         return [*chain.from_iterable(map(self._name, narrated))]
@@ -192,7 +165,7 @@ class Narrator(Generic[FrameT]):
                 return (body,)
             case events.ToolCalled():
                 call = self._calls[body.tool_call_id] = Called(body, body.arguments)
-                return *self._separate(), call
+                return *self._end_part(), call
             case events.ToolResultStored():
                 return (Returned(body, self._calls.get(body.tool_call_id)),)
             case events.UsageReported():
@@ -202,21 +175,13 @@ class Narrator(Generic[FrameT]):
             case events.TurnResumed():
                 self._growing = None
                 return ()
-            case events.IterationStart():
-                ended = self._separate()
-                self._ended_before = len(self._ended)
-                return *ended, body
             case events.IterationRestart():
-                ended = self._separate(is_cut=True)
-                del self._ended[self._ended_before :]
-                return *ended, body
-            case events.UserMessage():
-                return *self._separate(), body
+                return *self._end_part(is_cut=True), body
             case events.ApprovalRequest():
                 return *self._end_part(), self._ask(body)
             case events.ApprovalResponse():
                 return (self._decide(body),)
-            case events.Retrieval() | events.Notice():
+            case events.IterationStart() | events.UserMessage() | events.Retrieval() | events.Notice():
                 return *self._end_part(), body
             case events.Done() | events.Failed():
                 self.end = body
@@ -228,25 +193,11 @@ class Narrator(Generic[FrameT]):
         ended = self._end_part()
         self._growing = self._part = kind
         self._pieces = [piece.text]
-        self._is_separate = kind in self._separated
-        self._separated.discard(kind)
-        if self._joins and self._is_separate and kind in self._visible:
-            piece = replace(piece, text=BLANK_LINE + piece.text)
         return *ended, PartStart(kind), piece
 
     def _end_part(self, *, is_cut: bool = False) -> Sequence[Narration]:
         kind, self._growing, self._part = self._part, None, None
-        if kind is None:
-            return ()
-        ended = PartEnd(kind, "".join(self._pieces), is_cut)
-        self._ended.append((ended, self._is_separate))
-        if not is_blank(ended.text):
-            self._visible.add(kind)
-        return (ended,)
-
-    def _separate(self, *, is_cut: bool = False) -> Sequence[Narration]:
-        self._separated = {"text", "thought"}
-        return self._end_part(is_cut=is_cut)
+        return () if kind is None else (PartEnd(kind, "".join(self._pieces), is_cut),)
 
     def _ask(self, body: events.ApprovalRequest) -> Asked:
         call = self._calls.get(body.tool_call_id or "")
@@ -265,3 +216,63 @@ class Narrator(Generic[FrameT]):
         if call is not None and body.arguments is not None:
             call = self._calls[call.event.tool_call_id] = replace(call, arguments=body.arguments)
         return Decided(body, asked.request, call)
+
+
+class JoiningNarrator(Narrator[FrameT]):
+    """The same for clients that append whatever they receive: pieces without the start and end of parts.
+
+    A text begins with a blank line where a tool call or another model call separates it from the one before.
+    """
+
+    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
+        super().__init__(name)
+        self._joins = {"text": TextJoin(), "thought": TextJoin()}
+        self._said: list[events.Text | events.Thought | None] = []
+        """The pieces that count; None where something separates them."""
+        self._said_before = 0
+        """How many there were when the current model call began."""
+
+    def said(self, kind: Kind) -> str:
+        """The texts or thoughts that count, as the message has them."""
+        join, said = TextJoin(), list[str]()
+        for piece in self._said:
+            if piece is None:
+                join.interrupt()
+            elif piece.type == kind:
+                said.append(join.add(piece.text))
+        return "".join(said)
+
+    def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
+        """The frames of the next event."""
+        match body:
+            case events.Text(text) | events.Thought(text):
+                self._said.append(body)
+                joined = self._joins[body.type].add(text)
+                return [*self._name(body if joined == text else replace(body, text=joined))]
+            case events.ToolCalled() | events.UserMessage():
+                self._separate()
+            case events.IterationStart():
+                self._separate()
+                self._said_before = len(self._said)
+            case events.IterationRestart():
+                del self._said[self._said_before :]
+                self._separate()
+            case _:
+                pass
+        return super().narrate(body)
+
+    def say(self, text: str) -> Sequence[FrameT]:
+        """The frames of a text of its own that no model wrote, such as a question."""
+        self._separate()
+        return self.narrate(events.Text(text))
+
+    def begin_response(self) -> None:
+        """Begins another response of the same turn: what was said and used belongs to the one before."""
+        super().begin_response()
+        self._joins = {"text": TextJoin(), "thought": TextJoin()}
+        self._said, self._said_before = [], 0
+
+    def _separate(self) -> None:
+        self._said.append(None)
+        for join in self._joins.values():
+            join.interrupt()

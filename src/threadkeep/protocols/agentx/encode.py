@@ -57,8 +57,9 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._narrator = narrator.Narrator(self._narrated, joins=True)
+        self._narrator = narrator.JoiningNarrator(self._narrated)
         self._at = 0
+        """When the latest event happened."""
         self._is_responding = False
         context = frames.EventContext(
             container_id=turn.agent_id,
@@ -72,28 +73,27 @@ class AgentXTurn:
 
     def sse_frames(self, event: events.TurnEvent) -> Sequence[bytes]:
         """The event's envelopes, one per SSE frame."""
-        at, context = event.at, self._context
+        self._at, context = event.at, self._context
         return [
             frame(
-                event_envelope(data, at, context).json(),
+                event_envelope(data, event.at, context).json(),
                 event=data.type,
                 id=str(Cursor(event.turn_id, event.seq, index)),
             )
-            for index, data in enumerate(self._data(event))
+            for index, data in enumerate(self._narrator.narrate(event.body))
         ]
 
     def envelopes(self, event: events.TurnEvent) -> list[Envelope]:
         """The envelopes of an event."""
-        return [event_envelope(data, event.at, self._context) for data in self._data(event)]
-
-    def _data(self, event: events.TurnEvent) -> Sequence[EventData]:
-        self._at = event.at
-        return self._narrator.narrate(event.body)
+        self._at, context = event.at, self._context
+        return [event_envelope(data, event.at, context) for data in self._narrator.narrate(event.body)]
 
     def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order
             case events.Text(text):
                 return self._delta(text)
+            case events.Thought():
+                return ()
             case events.TurnStart(message_id=message_id, model=model):
                 return frames.ConversationStart(message_id), frames.MessageStart(message_id, model or "")
             case narrator.Called(called):
@@ -113,13 +113,7 @@ class AgentXTurn:
                 return ()
             case narrator.Decided():
                 return _answered(narrated)
-            case (
-                narrator.PartStart()
-                | narrator.PartEnd()
-                | events.Thought()
-                | events.Retrieval()
-                | events.ToolProgress()
-            ):
+            case narrator.PartStart() | narrator.PartEnd() | events.Retrieval() | events.ToolProgress():
                 return ()
             case narrator.Asked() | events.UserMessage() | events.Notice():
                 return ()

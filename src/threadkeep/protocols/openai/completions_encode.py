@@ -19,7 +19,7 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.protocols.narrator import Narration, Narrator
+from threadkeep.protocols.narrator import JoiningNarrator, Narration, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
 
@@ -147,7 +147,7 @@ class WholeCompletion:
 
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
-        self._narrator = Narrator[bytes](lambda _: ())
+        self._narrator = JoiningNarrator[bytes](lambda _: ())
 
     def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
@@ -183,7 +183,7 @@ class CompletionEncoder:
     def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
         self._after = head.after
         self._with_usage = with_usage
-        self._narrator = Narrator(self._chunks_of, joins=True)
+        self._narrator = JoiningNarrator(self._chunks_of)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.

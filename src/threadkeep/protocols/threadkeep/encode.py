@@ -22,7 +22,7 @@ from threadkeep.domain import events
 from threadkeep.domain.events import LogChunk
 from threadkeep.log.format import shown_lines
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
-from threadkeep.protocols.narrator import Narration, Narrator
+from threadkeep.protocols.narrator import JoiningNarrator, Narration
 from threadkeep.protocols.threadkeep.frames import TextError
 from threadkeep.sse import frame
 from threadkeep.wire.events import encode_event
@@ -69,7 +69,7 @@ def _text_frames(narrated: Narration) -> Sequence[bytes]:
 
 
 def _start_text(turn: TurnContext) -> Frames:
-    narrator = Narrator(_text_frames, joins=True)
+    narrator = JoiningNarrator(_text_frames)
     return lambda event: narrator.narrate(event.body)
 
 
