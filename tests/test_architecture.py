@@ -22,7 +22,7 @@ from threadkeep.cli import COMMANDS
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-COMMON = {"clock", "fair_slots", "logs", "loopback", "loops", "metrics", "tasks", "version", "choices"}
+COMMON = {"clock", "fair_slots", "program_log", "loopback", "loops", "metrics", "tasks", "version", "choices"}
 """Small modules for the layers that have all of the engine below them."""
 
 LAYERS: dict[str, set[str]] = {
@@ -82,7 +82,7 @@ LAYERS: dict[str, set[str]] = {
     # Adapters.
     "storage": {"search", "ports", "domain", "loops", "tasks"},
     "gateways": {"networks", "ports", "domain", "sse", "tls"},
-    "mcp": {"confined", "networks", "ports", "domain", "logs", "loops", "tasks", "tls", "version"},
+    "mcp": {"confined", "networks", "ports", "domain", "program_log", "loops", "tasks", "tls", "version"},
     "tools": {"storage", "search", "ports", "domain"},
     "retrieval": {"storage", "search", "confined", "ports", "domain"},
     "files": {"confined", "ports", "domain"},
@@ -97,7 +97,7 @@ LAYERS: dict[str, set[str]] = {
     "choices": set(),
     "clock": set(),
     "fair_slots": {"domain"},
-    "logs": {"domain"},
+    "program_log": {"domain"},
     "loops": {"domain"},
     "metrics": {"domain"},
     "version": set(),

@@ -9,7 +9,7 @@ from tests.talking import Talk
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User, UserRole
-from threadkeep.protocols.files import MOST_PERCENT_ENCODED_CHARACTERS, SentFile, take_in
+from threadkeep.protocols.files import MOST_PERCENT_ENCODED_CHARACTERS, ReceivedFile, take_in
 
 TOO_LONG = "a" * (MOST_PERCENT_ENCODED_CHARACTERS + 1)
 LOCAL = User(UserId("local"), UserRole.ADMIN)
@@ -22,9 +22,9 @@ def text(content: str) -> str:
 @ONLY_SQLITE
 async def test_files_stay_in_their_order_new_ones_and_those_that_were_uploaded(talk: Talk):
     files = (await talk.app.services()).files
-    (known,) = await take_in(files, LOCAL, [SentFile("folder/known.txt", text("a"))], param="messages")
-    named = SentFile("x", file_id=known.file_id.upper())
-    sent = [SentFile("1.txt", text("b")), named, SentFile("2.txt", "data:text/plain,c%20d"), named]
+    (known,) = await take_in(files, LOCAL, [ReceivedFile("folder/known.txt", text("a"))], param="messages")
+    named = ReceivedFile("x", file_id=known.file_id.upper())
+    sent = [ReceivedFile("1.txt", text("b")), named, ReceivedFile("2.txt", "data:text/plain,c%20d"), named]
     taken = await take_in(files, LOCAL, sent, param="messages")
     assert [it.file_name for it in taken] == ["1.txt", "known.txt", "2.txt", "known.txt"]
 
@@ -37,4 +37,4 @@ async def test_files_stay_in_their_order_new_ones_and_those_that_were_uploaded(t
 async def test_what_cannot_be_decoded_is_refused(talk: Talk, data: str):
     files = (await talk.app.services()).files
     with pytest.raises(InvalidRequest, match="base64"):
-        await take_in(files, LOCAL, [SentFile("a.txt", data)], param="messages")
+        await take_in(files, LOCAL, [ReceivedFile("a.txt", data)], param="messages")

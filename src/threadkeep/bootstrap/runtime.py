@@ -11,8 +11,8 @@ from threadkeep.bootstrap.servers import build_server_environment
 from threadkeep.bootstrap.services import start_services
 from threadkeep.handling.services import Services
 from threadkeep.http.sign_in.local_token import require_token
-from threadkeep.logs import about
 from threadkeep.ports.models import ModelState, model_state
+from threadkeep.program_log import about
 from threadkeep.settings import Settings
 
 

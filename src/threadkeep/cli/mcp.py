@@ -5,7 +5,7 @@ import asyncio
 
 from threadkeep.cli.commands import runs
 from threadkeep.clock import system_clock
-from threadkeep.logs import set_up_logs
+from threadkeep.program_log import set_up_logs
 from threadkeep.search import terms as tokens
 from threadkeep.settings import Settings, promptx_project
 from threadkeep.tools.promptx_stdio import serve_promptx

@@ -22,8 +22,8 @@ from threadkeep.http.server.supervisor import ServingProcess, Supervisor
 from threadkeep.http.siblings import Siblings, connect_siblings
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.local_token import is_token_required, make_token
-from threadkeep.logs import set_up_logs
 from threadkeep.ports.gateway import GatewayError
+from threadkeep.program_log import set_up_logs
 from threadkeep.settings import Settings, misnamed, open_to_others, settings_file
 from threadkeep.version import __version__
 

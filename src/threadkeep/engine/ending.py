@@ -31,7 +31,7 @@ NO_RESULT = "The client didn't send a result."
 PROCESS_ENDED = "The process running the tool ended."
 
 
-class OpenCall(Protocol):
+class UnfinishedCall(Protocol):
     """A tool call without a result."""
 
     @property
@@ -87,7 +87,7 @@ def failed(error: Exception, *, is_prepared: bool = True) -> Failed:
 def last_events(
     end: Terminal,
     *,
-    open_calls: Iterable[OpenCall],
+    open_calls: Iterable[UnfinishedCall],
     why: str,
     reported: Usage,
     unreported: Usage | None,
@@ -110,7 +110,7 @@ def last_events(
     yield replace(end, usage=reported + (unreported or Usage(0, 0))) if isinstance(end, Done) else end
 
 
-def interrupted(call: OpenCall, why: str) -> ToolResultStored:
+def interrupted(call: UnfinishedCall, why: str) -> ToolResultStored:
     """The result of a call that gets none from its tool."""
     return ToolResultStored(call.tool_call_id, call.tool_name, "interrupted", error=why)
 
@@ -118,7 +118,7 @@ def interrupted(call: OpenCall, why: str) -> ToolResultStored:
 def cut_off(
     failure: Failed,
     reply: Message,
-    open_calls: Iterable[OpenCall],
+    open_calls: Iterable[UnfinishedCall],
     *,
     open_iteration: int | None,
     request_tokens: int,

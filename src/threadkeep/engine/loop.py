@@ -33,7 +33,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
-    OpenCall,
+    UnfinishedCall,
     completed,
     failed,
     interrupted,
@@ -195,7 +195,7 @@ class _Run:
         self._is_reserved = False
         """Whether a model call has reserved what it can cost, and isn't charged yet."""
         self._call_ids = CallIds(())
-        self._open_calls: dict[str, OpenCall] = {it.tool_call_id: it for it in state.open_calls}
+        self._open_calls: dict[str, UnfinishedCall] = {it.tool_call_id: it for it in state.open_calls}
         self._usage = state.usage
         self._unreported = state.unreported and self._spending.priced(
             self._models.current.id, state.unreported

@@ -15,8 +15,8 @@ from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
 from threadkeep.handling.bodies import Incoming, has_body
 from threadkeep.handling.discarding import Discarding
 from threadkeep.http.protocols import error_at
-from threadkeep.logs import Subject, begin_subject
 from threadkeep.loopback import is_loopback
+from threadkeep.program_log import Subject, begin_subject
 from threadkeep.settings import Settings
 from threadkeep.version import __version__
 

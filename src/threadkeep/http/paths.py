@@ -15,7 +15,7 @@ from threadkeep.domain.errors import MethodNotAllowed
 from threadkeep.domain.ids import is_uuid
 from threadkeep.handling.routing import Endpoint
 from threadkeep.http.protocols import error_at
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 
 _LOGGED = ("conversation_id", "turn_id")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import new_uuid
-from threadkeep.logs import describe
 from threadkeep.loops import Loops, SomeFailed, do_each
+from threadkeep.program_log import describe
 from threadkeep.storage.jobs import Job, SqlJobs
 from threadkeep.tasks import end_tasks
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.mcp import McpServer
-from threadkeep.logs import about
 from threadkeep.loops import Loop, Loops
 from threadkeep.mcp.breaker import Breaker
 from threadkeep.mcp.limits import Limits
@@ -23,6 +22,7 @@ from threadkeep.mcp.sessions.incoming import LargeMessageReader
 from threadkeep.mcp.used_servers import UsedServers
 from threadkeep.ports.mcp import ServerState, ServerStatus
 from threadkeep.ports.tools import Asked, GivenInput, InputRequired, Returned, Step, Tool
+from threadkeep.program_log import about
 from threadkeep.tasks import end_tasks
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ _OUR_FILE = re.compile(r"(?:^|/)api/files/([0-9a-fA-F-]{36})(?:$|[/?#])")
 
 
 @dataclass(frozen=True, slots=True)
-class SentFile:
+class ReceivedFile:
     """A file of a message: its name, perhaps with folders, and its content in base64 or as a data URL, or the
     id of one that the user has uploaded. The content determines its type.
     """
@@ -40,19 +40,21 @@ class SentFile:
     file_id: str | None = None
 
 
-def file_at(address: str, name: str, *, param: str) -> SentFile:
+def file_at(address: str, name: str, *, param: str) -> ReceivedFile:
     """The file at an address: one of ours, or its content as a data URL."""
     if address.startswith("data:"):
-        return SentFile(name, address)
+        return ReceivedFile(name, address)
     if ours := _OUR_FILE.search(address):
-        return SentFile(name, file_id=ours[1])
+        return ReceivedFile(name, file_id=ours[1])
     shown = _without_folders(name)
     raise InvalidRequest(
         f"Send the content of {shown} as a data URL; Threadkeep doesn't fetch addresses.", param=param
     )
 
 
-async def take_in(files: Files, user: User, sent: Sequence[SentFile], *, param: str) -> tuple[FilePart, ...]:
+async def take_in(
+    files: Files, user: User, sent: Sequence[ReceivedFile], *, param: str
+) -> tuple[FilePart, ...]:
     """The files of a message in their order: new ones, once all are accepted, and those that we have."""
     if len(sent) > MOST_FILES_OF_A_MESSAGE:
         raise InvalidRequest(f"A message can have at most {MOST_FILES_OF_A_MESSAGE} files.", param=param)
@@ -63,7 +65,7 @@ async def take_in(files: Files, user: User, sent: Sequence[SentFile], *, param: 
     return tuple(next(new) if it.file_id is None else known[PayloadId(it.file_id.lower())] for it in sent)
 
 
-async def load(files: Files, user: User, sent: Sequence[SentFile], *, param: str) -> list[LoadedFile]:
+async def load(files: Files, user: User, sent: Sequence[ReceivedFile], *, param: str) -> list[LoadedFile]:
     """The same files for messages that are not stored."""
     return [
         await files.load(user, file.file_id)
@@ -73,7 +75,7 @@ async def load(files: Files, user: User, sent: Sequence[SentFile], *, param: str
     ]
 
 
-async def _named_content(file: SentFile, param: str) -> tuple[str, BytesIO]:
+async def _named_content(file: ReceivedFile, param: str) -> tuple[str, BytesIO]:
     return _without_folders(file.name), BytesIO(await asyncio.to_thread(_content, file, param))
 
 
@@ -81,7 +83,7 @@ def _without_folders(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name or "file"
 
 
-def _content(file: SentFile, param: str) -> bytes:
+def _content(file: ReceivedFile, param: str) -> bytes:
     head, _, data = file.data.partition(",") if file.data.startswith("data:") else (";base64", "", file.data)
     name = _without_folders(file.name)
     if not head.endswith(";base64"):

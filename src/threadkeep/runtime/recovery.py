@@ -8,8 +8,8 @@ from functools import partial
 from threadkeep.clock import Clock
 from threadkeep.domain.ids import TurnId
 from threadkeep.engine.stop import StopReason
-from threadkeep.logs import Subject, about
 from threadkeep.loops import SomeFailed, do_each
+from threadkeep.program_log import Subject, about
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.runner import Runner

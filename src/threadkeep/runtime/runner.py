@@ -17,7 +17,7 @@ from threadkeep.engine.ending import ABANDONED
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.format import LogEntry, decode_entries, is_whole
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.running import NodeTurn, NodeTurns

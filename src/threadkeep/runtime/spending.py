@@ -151,10 +151,10 @@ class Spending:
         )
         return replace(usage, cost=Cost.of(amount, self.currency))
 
-    async def of_turn(self, user: User, held: HeldTurn, agent: Agent, calling: Calling) -> "TurnSpending":
+    async def of_turn(self, user: User, held: HeldTurn, agent: Agent, calling: Calling) -> "TurnAccount":
         """Pays for the calls of a turn."""
         payer = Payer(user.id, agent.id, held.turn.key_id)
-        return TurnSpending(self, held, payer, await self._limits_of_turn(user, held.turn, agent), calling)
+        return TurnAccount(self, held, payer, await self._limits_of_turn(user, held.turn, agent), calling)
 
     async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
         """The limits of a turn; its user may have signed in with another key than the one that began it."""
@@ -302,7 +302,7 @@ class Spending:
         )
 
 
-class TurnSpending:
+class TurnAccount:
     """Pays for the model calls of one turn."""
 
     def __init__(

@@ -8,13 +8,13 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import LOCAL, User
 from threadkeep.ports.allowances import Allowances
-from threadkeep.storage.allowances import SqlStoredBytes
+from threadkeep.storage.allowances import UserBytes
 
 
 class Creations:
     """The limits on creations."""
 
-    def __init__(self, stored: SqlStoredBytes, allowances: Allowances, caps: OperatorCaps) -> None:
+    def __init__(self, stored: UserBytes, allowances: Allowances, caps: OperatorCaps) -> None:
         self._stored = stored
         self._allowances = allowances
         self._caps = caps

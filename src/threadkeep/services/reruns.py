@@ -43,7 +43,6 @@ from threadkeep.engine.recorded_calls import (
     in_both,
 )
 from threadkeep.engine.turn_models import TurnModels, why_unfit
-from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import (
     GatewayError,
     ImageBlock,
@@ -54,6 +53,7 @@ from threadkeep.ports.gateway import (
     ToolSpec,
 )
 from threadkeep.ports.models import ConnectedModel
+from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents

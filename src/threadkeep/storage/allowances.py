@@ -211,7 +211,7 @@ def _take_paced(column: Paced, user_id: UserId, cost_us: int) -> Plan[bool]:
     return bool((yield take_of(column)(user_id=user_id, cost_us=cost_us)))
 
 
-class SqlStoredBytes:
+class UserBytes:
     """How much each user stores, from the counts in the database."""
 
     def __init__(self, database: Database) -> None:

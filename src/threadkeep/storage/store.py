@@ -12,7 +12,7 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.loops import Loops
 from threadkeep.storage.agent_settings import reseal_settings
 from threadkeep.storage.agents import SqlAgents
-from threadkeep.storage.allowances import SqlStoredBytes
+from threadkeep.storage.allowances import UserBytes
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
@@ -92,7 +92,7 @@ class Store:
     gateways: SqlGateways
     whole_conversations: SqlWholeConversations
     import_runs: SqlImportRuns
-    stored_bytes: SqlStoredBytes
+    stored_bytes: UserBytes
     key: bytes
     """Random bytes of this database, the same on every node; they sign the cursors of lists."""
     installation: str
@@ -241,7 +241,7 @@ async def store_reading(
         gateways=SqlGateways(database, box),
         whole_conversations=SqlWholeConversations(database, contents, file_contents, rows),
         import_runs=SqlImportRuns(database),
-        stored_bytes=SqlStoredBytes(database),
+        stored_bytes=UserBytes(database),
         key=key,
         installation=identity.get("installation", ""),
         ping=ping,

@@ -8,7 +8,7 @@ import pytest
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.protocols.ag_ui.decode import RunInput, decisions_of, question_of, results_of, tools_of
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import ReceivedFile
 
 FILE = "01890a5d-ac96-774b-bcce-b302099a8057"
 
@@ -72,7 +72,7 @@ def test_file_arrives_in_every_form(part: dict[str, Any]):
     name = "a.txt" if "metadata" in part else part["type"]
     (file,) = asked.files
     assert (file.name, file.data.rpartition(",")[2]) == (name, "aGk=")
-    assert isinstance(file, SentFile)
+    assert isinstance(file, ReceivedFile)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from threadkeep.protocols.ai_sdk.decode import (
     request_of,
     tools_of,
 )
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import ReceivedFile
 from threadkeep.wire.decoding import decode_body
 
 decoder = msgspec.json.Decoder(ChatBody)
@@ -73,9 +73,9 @@ def test_files_come_as_data_urls_or_are_ours():
     sent = asked(messages=[{"id": "u1", "role": "user", "parts": parts}])
     assert isinstance(sent, Submit)
     assert sent.files == (
-        SentFile("folder\\dot.png", f"data:image/png;base64,{png}"),
-        SentFile("file", "data:text/plain,a%20b"),
-        SentFile("old.png", file_id=ours),
+        ReceivedFile("folder\\dot.png", f"data:image/png;base64,{png}"),
+        ReceivedFile("file", "data:text/plain,a%20b"),
+        ReceivedFile("old.png", file_id=ours),
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import ReceivedFile
 from threadkeep.protocols.openai.decode import CreateResponse, check_references, input_of, tools_of
 from threadkeep.wire.decoding import decode_body
 
@@ -65,8 +65,8 @@ def test_files_stay_in_their_order():
     files = input_of(body(input=[{"role": "user", "content": parts}]), NOW).files
     assert files == [
         TURN,
-        SentFile("image", "data:image/png;base64,AA=="),
-        SentFile("a.txt", "data:text/plain;base64,AA=="),
+        ReceivedFile("image", "data:image/png;base64,AA=="),
+        ReceivedFile("a.txt", "data:text/plain;base64,AA=="),
     ]
 
 

@@ -23,8 +23,8 @@ from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.idempotency import idempotency_key
 from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.handling.stream import EventStream
-from threadkeep.logs import add_to_subject
 from threadkeep.ports.gateway import ImageBlock
+from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.dialect import START, Encoder, TurnContext
 from threadkeep.protocols.dialects import DIALECTS, DialectName
 from threadkeep.runtime.following import Follower

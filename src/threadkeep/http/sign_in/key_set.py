@@ -11,7 +11,7 @@ import msgspec
 
 from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
 from threadkeep.http.sign_in.access_tokens import KEY_SET_ALGORITHMS, NOT_OURS
-from threadkeep.logs import describe
+from threadkeep.program_log import describe
 
 KEYS_LIVE_S = 600
 FETCH_PAUSE_S = 10  # forged `kid`s cannot make us hammer the provider

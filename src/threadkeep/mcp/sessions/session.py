@@ -17,7 +17,6 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import RootModel, ValidationError
 
-from threadkeep.logs import about
 from threadkeep.mcp.limits import Limits
 from threadkeep.mcp.link import Link, LinkBroken, causes
 from threadkeep.mcp.sessions.call_result import MOST_TOOLS
@@ -34,6 +33,7 @@ from threadkeep.mcp.sessions.incoming import NOT_ANSWERED, IncomingMessages
 from threadkeep.mcp.sessions.open_call import OpenCall
 from threadkeep.mcp.sessions.tool_list import tools_of
 from threadkeep.ports.tools import GivenInput, InputRequired, Progress, Returned, Step, Tool
+from threadkeep.program_log import about
 from threadkeep.tasks import end_tasks
 from threadkeep.version import __version__
 

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.approval import ApprovalAction, ApprovalScope, Decision
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.protocols.files import SentFile, file_at
+from threadkeep.protocols.files import ReceivedFile, file_at
 
 MOST_ID_CHARACTERS = 200
 
@@ -110,7 +110,7 @@ class Question:
 
     id: str
     text: str
-    files: Sequence[SentFile]
+    files: Sequence[ReceivedFile]
     before: Sequence[str]
     """The ids of the texts before it."""
 
@@ -213,14 +213,14 @@ def _parameters(tool: SentTool) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", tool.parameters)
 
 
-def _file(part: SentPart) -> SentFile:
+def _file(part: SentPart) -> ReceivedFile:
     name, source = part.filename or _name_in(part.metadata) or part.type, part.source
     if part.id is not None:
-        return SentFile(name, file_id=part.id)
+        return ReceivedFile(name, file_id=part.id)
     if part.data is not None:
-        return SentFile(name, part.data)
+        return ReceivedFile(name, part.data)
     if source is not None and source.type == "data":
-        return SentFile(name, source.value)
+        return ReceivedFile(name, source.value)
     return file_at(part.url or (source.value if source else ""), name, param="messages")
 
 

@@ -22,7 +22,7 @@ from threadkeep.handling.errors import ShapedError
 from threadkeep.handling.retries import is_retry
 from threadkeep.handling.routing import RequestContext, Route
 from threadkeep.handling.stream import EventStream
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.ag_ui import frames
 from threadkeep.protocols.ag_ui.decode import (
     Question,

@@ -5,13 +5,13 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.decode import SentPart
-from threadkeep.protocols.files import HistoryFiles, SentFile
+from threadkeep.protocols.files import HistoryFiles, ReceivedFile
 
 
-def sent_file(part: SentPart) -> SentFile:
+def sent_file(part: SentPart) -> ReceivedFile:
     """A part of a message that is a file."""
     name = part.name or part.filename or ("image" if part.type == "image" else "file")
-    return SentFile(name, part.data)
+    return ReceivedFile(name, part.data)
 
 
 async def file_parts(files: HistoryFiles, message: Message) -> list[frames.ContentPart]:

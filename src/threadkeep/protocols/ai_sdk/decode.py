@@ -16,7 +16,7 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.protocols.ai_sdk.frames import Version
-from threadkeep.protocols.files import SentFile, file_at
+from threadkeep.protocols.files import ReceivedFile, file_at
 
 
 class ChatQuery(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class Submit:
 
     id: str
     content: str
-    files: tuple[SentFile, ...]
+    files: tuple[ReceivedFile, ...]
     before: tuple[str, ...]
     """The ids of the messages before it."""
     starts_over: bool

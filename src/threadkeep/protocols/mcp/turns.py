@@ -14,7 +14,7 @@ from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.narrator import Called, Narration, Narrator
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view

@@ -9,7 +9,7 @@ from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
 from threadkeep.log.format import decode_chunk
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.openai import stateless
 from threadkeep.protocols.openai.asking import ask
 from threadkeep.protocols.openai.completions_decode import (

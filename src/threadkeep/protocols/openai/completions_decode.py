@@ -9,7 +9,7 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.parts import BLANK_LINE
-from threadkeep.protocols.files import SentFile, file_at
+from threadkeep.protocols.files import ReceivedFile, file_at
 from threadkeep.protocols.openai.decode import (
     CHOICE_REFUSED,
     CHOICES,
@@ -202,7 +202,7 @@ def files_of(body: CreateCompletion) -> Sequence[PlacedFile]:
     ]
 
 
-def _file(part: SentPart, param: str) -> SentFile:
+def _file(part: SentPart, param: str) -> ReceivedFile:
     if part.type == "image_url" and part.image_url:
         url = part.image_url
         return file_at(url if isinstance(url, str) else url.url, "image", param=param)
@@ -210,8 +210,8 @@ def _file(part: SentPart, param: str) -> SentFile:
     if sent is None or not (sent.file_id or sent.file_data):
         raise InvalidRequest(f"This part has no content: {part.type}.", param=param)
     if sent.file_id:
-        return SentFile(sent.filename or "file", file_id=parse_file_id(sent.file_id))
-    return SentFile(sent.filename or "file", sent.file_data or "")
+        return ReceivedFile(sent.filename or "file", file_id=parse_file_id(sent.file_id))
+    return ReceivedFile(sent.filename or "file", sent.file_data or "")
 
 
 def history_of(messages: Sequence[SentMessage], files: FilesByPlace) -> list[GivenMessage]:

@@ -16,7 +16,7 @@ from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.text import check_storable
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import ReceivedFile
 from threadkeep.protocols.openai.ids import owner_of_item, parse_approval_id, parse_file_id
 
 MOST_METADATA = 16
@@ -128,7 +128,7 @@ class Input:
     """What a request asks."""
 
     text: str
-    files: Sequence[SentFile | str] = ()
+    files: Sequence[ReceivedFile | str] = ()
     """Its files: those whose content it brings, and the ids of those that the user has here."""
     instructions: str = ""
     """What the application says to the model."""
@@ -156,7 +156,7 @@ def input_of(body: CreateResponse, now: int) -> Input:
     )
 
 
-def files_of(item: SentItem, param: str) -> Sequence[SentFile | str]:
+def files_of(item: SentItem, param: str) -> Sequence[ReceivedFile | str]:
     """The files of a user's message: those whose content it brings, and the ids of others."""
     parts = _parts(item)
     if unknown := next((it for it in parts if it.type not in _READ), None):
@@ -232,7 +232,7 @@ def text_of(item: SentItem) -> str:
     return "\n".join(part.text for part in _parts(item) if part.text)
 
 
-def _file(part: SentContent, param: str) -> SentFile:
+def _file(part: SentContent, param: str) -> ReceivedFile:
     name = part.filename or ("image" if part.type == "input_image" else "file")
     data = part.image_url if part.type == "input_image" else part.file_data
     if not data or data.startswith(("http:", "https:")):
@@ -240,7 +240,7 @@ def _file(part: SentContent, param: str) -> SentFile:
             f"Send the content of {name} itself or its `file_id`; Threadkeep doesn't fetch addresses.",
             param=param,
         )
-    return SentFile(name, data)
+    return ReceivedFile(name, data)
 
 
 def _decision(item: SentItem, now: int) -> tuple[str, Decision]:

@@ -11,7 +11,7 @@ from threadkeep.domain.parts import FilePart
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.handling.routing import RequestContext, StreamedAttachment
 from threadkeep.handling.uploads import UploadedFiles
-from threadkeep.protocols.files import SentFile, take_in
+from threadkeep.protocols.files import ReceivedFile, take_in
 from threadkeep.protocols.openai.ids import file_id, parse_file_id
 from threadkeep.services.reach import check_reach
 
@@ -65,11 +65,11 @@ class FilesQuery(Struct, frozen=True):
 
 
 async def file_parts(
-    request: RequestContext, files: Sequence[SentFile | str], param: str = "input"
+    request: RequestContext, files: Sequence[ReceivedFile | str], param: str = "input"
 ) -> tuple[FilePart, ...]:
     """The files of a message in their order: new ones, and those that the user has here."""
     # A client may name a file twice: the message has it once.
-    sent = [SentFile("", file_id=it) if isinstance(it, str) else it for it in dict.fromkeys(files)]
+    sent = [ReceivedFile("", file_id=it) if isinstance(it, str) else it for it in dict.fromkeys(files)]
     return await take_in(request.services.files, request.user, sent, param=param)
 
 

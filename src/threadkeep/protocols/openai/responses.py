@@ -9,7 +9,7 @@ from threadkeep.domain.errors import Conflict, InvalidRequest, MessageNotFound
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
-from threadkeep.logs import add_to_subject
+from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.asking import Asked, ask, own_response
 from threadkeep.protocols.openai.decode import (

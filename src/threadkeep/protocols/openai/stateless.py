@@ -15,7 +15,7 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.handling.leaving import unless_client_leaves
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
-from threadkeep.protocols.files import SentFile, load
+from threadkeep.protocols.files import ReceivedFile, load
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder
 from threadkeep.protocols.openai.encode import ResponseEncoder
 from threadkeep.protocols.openai.models import asked_of
@@ -33,7 +33,7 @@ class PlacedFile:
     """A file, and the number of its message or item."""
 
     at: int
-    file: SentFile
+    file: ReceivedFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

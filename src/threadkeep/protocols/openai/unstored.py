@@ -9,7 +9,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.turn import BegunWith
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
-from threadkeep.protocols.files import SentFile
+from threadkeep.protocols.files import ReceivedFile
 from threadkeep.protocols.openai import frames, stateless
 from threadkeep.protocols.openai.decode import (
     CreateResponse,
@@ -76,7 +76,7 @@ def _check(body: CreateResponse) -> None:
 
 def _files(items: Sequence[SentItem]) -> Sequence[PlacedFile]:
     return [
-        PlacedFile(at, SentFile("", file_id=file) if isinstance(file, str) else file)
+        PlacedFile(at, ReceivedFile("", file_id=file) if isinstance(file, str) else file)
         for at, item in enumerate(items)
         if item.role == "user"
         for file in files_of(item, "input")

@@ -15,7 +15,15 @@ from tests.serving import Server
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.user import User, UserId, UserRole
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.logs import JsonLines, LogFormat, Subject, TextLines, about, add_to_subject, set_up_logs
+from threadkeep.program_log import (
+    JsonLines,
+    LogFormat,
+    Subject,
+    TextLines,
+    about,
+    add_to_subject,
+    set_up_logs,
+)
 from threadkeep.testing import Fail, Say, ScriptedModel
 
 # Nothing with this in it may be in any line, whatever it is part of.
