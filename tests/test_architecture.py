@@ -35,7 +35,19 @@ LAYERS: dict[str, set[str]] = {
     "log": {"storage", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "runtime": {"storage", "log", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "jobs": {"storage", "context", "ports", "domain"} | COMMON,
-    "services": {"storage", "jobs", "runtime", "log", "engine", "context", "ports", "domain"} | COMMON,
+    "services": {
+        "storage",
+        "gateways",
+        "mcp",
+        "jobs",
+        "runtime",
+        "log",
+        "engine",
+        "context",
+        "ports",
+        "domain",
+    }
+    | COMMON,
     # One room per direction: format, use case, and what confines it. Their rows are in `storage/imports`.
     "exports": {"storage", "log", "context", "ports", "domain"},
     "imports": {

@@ -59,9 +59,9 @@ class GatewayRegistry:
         return [it.config for it in self._fixed.values()]
 
     async def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
-        """Replaces the gateways that admins added; `health` says why some can't be used.
+        """Uses these beside those of the settings; `health` says why some can't be used.
 
-        Unchanged ones keep their connections. Turns that run on others end on them.
+        Unchanged ones keep their connections; replies in progress finish on those that they began with.
         """
         before, self._added, problems = self._added, {}, dict[str, str]()
         for config in configs:
@@ -89,7 +89,7 @@ class GatewayRegistry:
         return {name: _health(it.gateway) for name, it in self.gateways.items()} | unusable
 
     async def look(self) -> None:
-        """Asks each provider for its models, all at once, so that `health` is up to date."""
+        """Asks each provider for its models, so that `health` is up to date; costs nothing."""
         providers = [it.gateway for it in self.gateways.values() if isinstance(it.gateway, ProviderGateway)]
         await asyncio.gather(*(it.list_models() for it in providers), return_exceptions=True)
 

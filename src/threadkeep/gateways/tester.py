@@ -19,7 +19,7 @@ TEST_S = 30.0
 
 
 class ProviderTester:
-    """Tests gateways that admins name."""
+    """Connects to a gateway that may not be saved yet."""
 
     def __init__(self, connect: Connect, denied: Sequence[Network]) -> None:
         self._connect = connect

@@ -11,12 +11,13 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.mcp import McpServer, fingerprint
 from threadkeep.domain.tool_rules import ToolEffect, effect_of
 from threadkeep.domain.user import User
+from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.link import LinkBroken
 from threadkeep.mcp.pool import Pool
 from threadkeep.mcp.processes.programs import ServerKey
 from threadkeep.mcp.promptx_command import PromptXCommand
 from threadkeep.mcp.used_servers import UsedHere, UsedServers
-from threadkeep.ports.mcp import SeenTools, ServerCatalog, ServerState, ServerStatus
+from threadkeep.ports.mcp import SeenTools, ServerState, ServerStatus
 from threadkeep.ports.tools import Caller, GivenInput, Step, Tool, ToolServer, Unavailable
 
 log = logging.getLogger("threadkeep.mcp")
@@ -25,9 +26,7 @@ log = logging.getLogger("threadkeep.mcp")
 class AgentTools:
     """The tools of agents, and the status of the servers that agents have added."""
 
-    def __init__(
-        self, own: Sequence[ToolServer], catalog: ServerCatalog, pool: Pool, seen: SeenTools
-    ) -> None:
+    def __init__(self, own: Sequence[ToolServer], catalog: Catalog, pool: Pool, seen: SeenTools) -> None:
         self._own = {server.name: server for server in own}
         self._programs = {server.name: server for server in own if isinstance(server, PromptXCommand)}
         self._catalog = catalog
@@ -48,18 +47,18 @@ class AgentTools:
         return {tool.name for server in self._own.values() for tool in await server.tools(caller)}
 
     def known(self, agent: Agent) -> Sequence[Tool]:
-        """The tools of our own servers and of those that have connected here; effects are as declared."""
+        """The tools that the agent's turns may use, as far as this node knows; effects are as declared."""
         own = (tool for server in self._own.values() for tool in server.offers(agent))
         statuses = self._pool.statuses(agent.id)
         servers = (statuses[name] for name in self._servers(agent) if name in statuses)
         return [*own, *(tool for status in servers for tool in status.tools or ())]
 
     def states(self) -> Sequence[ServerState]:
-        """The state of all servers on this node."""
+        """The status of all servers on this node."""
         return self._pool.states()
 
     async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
-        """The status of the agent's servers on this node, by name."""
+        """The status of the agent's servers on this node, by name; may omit those never used."""
         servers = self._servers(agent)
         known = self._pool.statuses(agent.id)
         statuses = {name: program.status(agent) for name, program in self._programs.items()}
@@ -73,7 +72,10 @@ class AgentTools:
         return statuses
 
     async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
-        """Connects one of the agent's servers, whatever its back-off, and lists its tools."""
+        """Connects to one of the agent's servers, ignoring its back-off, and lists its tools.
+
+        An unreachable server is a status, not an exception.
+        """
         if program := self._programs.get(name):
             return await program.test(agent, user)
         server = self._servers(agent).get(name)

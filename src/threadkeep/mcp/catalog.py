@@ -33,7 +33,7 @@ RESERVED_NAMES = NAMES_OF_OURS | {CLIENT, "system", "threadkeep"}
 
 
 class Catalog:
-    """The available servers, under one operator's rules."""
+    """An agent's servers, and which of them may be saved and run."""
 
     def __init__(
         self,
@@ -54,7 +54,10 @@ class Catalog:
         return (*OWN_SERVERS, *(ListedServer(name, ServerSource.USER, server) for name, server in own))
 
     def check(self, user: User, servers: Mapping[str, McpServer], kept: Mapping[str, McpServer]) -> None:
-        """Rejects what this user may not save; unchanged entries were checked before."""
+        """Refuses servers that this user may not save; unchanged ones are accepted.
+
+        McpConfigInvalid, McpCommandNotAllowed, McpNameReserved or Forbidden.
+        """
         for name, server in servers.items():
             if kept.get(name) == server:
                 continue

@@ -33,7 +33,7 @@ class PersonalServers:
         await asyncio.to_thread(_remove, folders.get(_name(user_id), ()))
 
     async def keep_only(self, users: AsyncIterable[UserId]) -> None:
-        """Does the same for everyone but these users."""
+        """Does the same for everyone except these users."""
         folders = await asyncio.to_thread(_folders, self._workspaces)
         strangers = self._pool.users()
         if not folders and not strangers:

@@ -1,8 +1,7 @@
 """Gateways that admins save, and how gateways are doing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import ThreadkeepError
@@ -54,39 +53,3 @@ class GatewayTest:
 
     models: Sequence[str] = ()
     error: str | None = None
-
-
-class GatewayTester(Protocol):
-    """Connects to a gateway that may not be saved yet."""
-
-    async def check(self, config: GatewayConfig) -> None:
-        """Raises InvalidRequest for an address that admins may not name, or a key that no header carries."""
-        ...
-
-    async def test(self, config: GatewayConfig) -> GatewayTest:
-        """Connects once and lists the models; nothing is stored."""
-        ...
-
-
-class RunningGateways(Protocol):
-    """The gateways that this process uses."""
-
-    @property
-    def fixed(self) -> Sequence[GatewayConfig]:
-        """Those of the settings."""
-        ...
-
-    async def replace_added(self, configs: Iterable[GatewayConfig]) -> None:
-        """Uses these beside those of the settings; `health` says why some can't be used.
-
-        Unchanged ones keep their connections; replies in progress finish on those that they began with.
-        """
-        ...
-
-    def health(self) -> Mapping[str, GatewayHealth]:
-        """What is known about each, by name."""
-        ...
-
-    async def look(self) -> None:
-        """Asks each provider for its models, so that `health` is up to date; costs nothing."""
-        ...

@@ -1,14 +1,11 @@
 """The MCP servers of agents: their list, permissions and status."""
 
-from collections.abc import AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.agent import Agent
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId
 from threadkeep.domain.mcp import McpServer, ServerSource
-from threadkeep.domain.user import User
 from threadkeep.ports.tools import Tool
 
 
@@ -49,60 +46,6 @@ class ServerReport:
     listed: ListedServer
     status: ServerStatus
     changed: bool
-
-
-class ServerCatalog(Protocol):
-    """An agent's servers, and which of them may be saved and run."""
-
-    def merged(self, agent: Agent) -> Sequence[ListedServer]:
-        """The system's, the built-in and the owner's own servers, in this order."""
-        ...
-
-    def check(self, user: User, servers: Mapping[str, McpServer], kept: Mapping[str, McpServer]) -> None:
-        """Refuses servers that this user may not save; unchanged ones are accepted.
-
-        McpConfigInvalid, McpCommandNotAllowed, McpNameReserved or Forbidden.
-        """
-        ...
-
-    def problem(self, name: str, server: McpServer) -> str | None:
-        """Why a saved server may not run: the operator may have tightened the rules since."""
-        ...
-
-
-class ServerStatuses(Protocol):
-    """The status of agents' servers; the pool knows it."""
-
-    def states(self) -> Sequence[ServerState]:
-        """The status of all servers on this node."""
-        ...
-
-    def known(self, agent: Agent) -> Sequence[Tool]:
-        """The tools that the agent's turns may use, as far as this node knows; effects are as declared."""
-        ...
-
-    async def of(self, agent: Agent) -> Mapping[str, ServerStatus]:
-        """The status of the agent's servers on this node, by name; may omit those never used."""
-        ...
-
-    async def test(self, agent: Agent, user: User, name: str) -> ServerStatus:
-        """Connects to one of the agent's servers, ignoring its back-off, and lists its tools.
-
-        An unreachable server is a status, not an exception.
-        """
-        ...
-
-
-class PersonalServers(Protocol):
-    """Servers and data of single users on this node."""
-
-    async def forget(self, user_id: UserId) -> None:
-        """Ends a user's servers and deletes their data."""
-        ...
-
-    async def keep_only(self, users: AsyncIterable[UserId]) -> None:
-        """Does the same for everyone except these users."""
-        ...
 
 
 class SeenTools(Protocol):

@@ -14,7 +14,7 @@ from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.mcp import GUIDE
 from threadkeep.domain.tool_rules import ToolAccess, ToolRule
 from threadkeep.domain.user import User
-from threadkeep.ports.mcp import ServerCatalog
+from threadkeep.mcp.catalog import Catalog
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.storage.store import Store
 
@@ -27,7 +27,7 @@ class Agents:
     def __init__(
         self,
         store: Store,
-        catalog: ServerCatalog,
+        catalog: Catalog,
         clock: Clock,
         choice: ModelChoice,
         caps: OperatorCaps = NO_CAPS,

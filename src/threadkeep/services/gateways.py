@@ -15,7 +15,8 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, check_gateway_name
 from threadkeep.domain.user import User
-from threadkeep.ports.gateways import UNKNOWN, GatewayHealth, GatewayTest, GatewayTester, SavedGateway
+from threadkeep.gateways.tester import ProviderTester
+from threadkeep.ports.gateways import UNKNOWN, GatewayHealth, GatewayTest, SavedGateway
 from threadkeep.services.live_gateways import LiveGateways
 from threadkeep.storage.gateways import SqlGateways
 
@@ -38,7 +39,7 @@ class GatewayReport:
 class Gateways:
     """The use cases of gateways; all are for admins."""
 
-    def __init__(self, store: SqlGateways, live: LiveGateways, tester: GatewayTester, clock: Clock) -> None:
+    def __init__(self, store: SqlGateways, live: LiveGateways, tester: ProviderTester, clock: Clock) -> None:
         self._store = store
         self._live = live
         self._tester = tester

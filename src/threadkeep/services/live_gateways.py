@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from threadkeep.domain.model import GatewayConfig
+from threadkeep.gateways.registry import GatewayRegistry
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED, Bus, Signal
-from threadkeep.ports.gateways import GatewayHealth, GatewayState, RunningGateways
+from threadkeep.ports.gateways import GatewayHealth, GatewayState
 from threadkeep.storage.gateways import SqlGateways
 from threadkeep.tasks import end_tasks
 
@@ -26,7 +27,7 @@ class LiveGateways:
     def __init__(
         self,
         store: SqlGateways,
-        running: RunningGateways,
+        running: GatewayRegistry,
         bus: Bus,
         loops: Loops,
         *,

@@ -6,7 +6,9 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.errors import McpServerNotFound
 from threadkeep.domain.mcp import RETRIEVER, ServerSource
 from threadkeep.domain.user import User
-from threadkeep.ports.mcp import ServerCatalog, ServerReport, ServerState, ServerStatus, ServerStatuses
+from threadkeep.mcp.agent_tools import AgentTools
+from threadkeep.mcp.catalog import Catalog
+from threadkeep.ports.mcp import ServerReport, ServerState, ServerStatus
 from threadkeep.ports.tools import Tool
 from threadkeep.services.agents import Agents
 from threadkeep.storage.store import Store
@@ -23,9 +25,7 @@ _DISABLED = ServerStatus(ServerState.DISABLED)
 class McpServers:
     """The use cases of MCP servers."""
 
-    def __init__(
-        self, store: Store, agents: Agents, catalog: ServerCatalog, statuses: ServerStatuses
-    ) -> None:
+    def __init__(self, store: Store, agents: Agents, catalog: Catalog, statuses: AgentTools) -> None:
         self._store = store
         self._agents = agents
         self._catalog = catalog

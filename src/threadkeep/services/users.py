@@ -6,7 +6,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.user import User
-from threadkeep.ports.mcp import PersonalServers
+from threadkeep.mcp.personal import PersonalServers
 from threadkeep.services.keys import Keys
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.running_turns import RunningTurns

@@ -264,7 +264,10 @@ class SqlConversations:
         return await self._database.read(lambda: self._find_by_key(user_id, key))
 
     async def get_or_add_main(self, fresh: Conversation) -> tuple[Conversation, bool]:
-        """Looks first, inserts only if missing; the second of two inserts returns the first one's."""
+        """The user's main conversation with the agent, and whether `fresh` just became it.
+
+        Looks first, inserts only if missing; the second of two inserts returns the first one's.
+        """
         if (found := await self.get_main(fresh.user_id, fresh.agent_id)) is not None:
             return found, False
         return await self._database.write(lambda: self._get_or_add_main(fresh))
@@ -351,7 +354,7 @@ class SqlConversations:
         return bool(await self._database.execute(_CHANGE_AGENT(**values)))
 
     async def delete(self, user_id: UserId, conversation_id: ConversationId, now: int) -> bool:
-        """Hides a conversation, and with it everything that is reached through it."""
+        """Hides a conversation, and with it everything that is reached through it; it can be restored."""
         return bool(await self._database.execute(_DELETE(id=conversation_id, user_id=user_id, now=now)))
 
     async def restore(self, user_id: UserId, conversation_id: ConversationId) -> Conversation | None:

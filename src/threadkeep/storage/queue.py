@@ -108,14 +108,20 @@ class SqlQueue:
         *,
         key_id: KeyId | None = None,
     ) -> QueuedMessage | None:
-        """Changes a waiting message; a turn that is about to send it has to read it again."""
+        """Edits a queued message; its turn counts for the key of who edited it.
+
+        A turn that is about to send it has to read it again.
+        """
         rows = await self._database.execute(
             _EDIT(conversation_id=conversation_id, message_id=message_id, content=content, key_id=key_id)
         )
         return to_queued(rows[0]) if rows else None
 
     async def remove(self, conversation_id: ConversationId, message_id: MessageId, now: int) -> bool:
-        """Removes a waiting message; a turn that is about to send it fails to."""
+        """Removes a queued message, but not its key; returns whether it did.
+
+        A turn that is about to send it fails to.
+        """
         removed, freed = await self._database.write(lambda: _remove(conversation_id, message_id, now))
         await self._file_contents.remove(freed)
         return removed

@@ -235,7 +235,7 @@ class SqlUsers:
             after = rows[-1][0]
 
     async def sweep(self, now: int) -> None:
-        """Does the same with agents whose owner the host application has deleted from its own table."""
+        """Deletes or empties agents whose owner the host application has deleted from its own table."""
         for sweep in (_DELETE_OWNERLESS_AGENTS, _EMPTY_OWNERLESS_AGENTS):
             while await self._database.execute(sweep(now=now, limit=SWEPT_AT_ONCE)):
                 pass
