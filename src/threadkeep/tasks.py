@@ -32,7 +32,7 @@ async def taken_whole(take: Coroutine[Any, Any, T], give_back: Callable[[], Awai
         giving = asyncio.create_task(_give_back(taking, give_back))
         _giving_back.add(giving)
         giving.add_done_callback(_giving_back.discard)
-        await asyncio.wait([giving])  # whoever cancels again ends the wait, and nothing else
+        await asyncio.wait([giving])  # another cancellation ends the wait, and nothing else
         raise
 
 

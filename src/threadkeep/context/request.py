@@ -224,7 +224,7 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
 
 
 def _index_of(question_id: MessageId, path: Sequence[Message]) -> int:
-    """The question's index; by default that of the last message."""
+    """The question's index; by default the last message's."""
     found = (at for at, message in enumerate(path) if message.id == question_id)
     return next(found, max(len(path) - 1, 0))
 

@@ -125,7 +125,7 @@ def _parts(value: Any) -> list[Any]:
 class _References:
     """The references of a schema: none may lead elsewhere, or back to itself on the same value.
 
-    A schema may refer to itself for a part of the value, as that of a tree does. Each schema and each text of
+    A schema may refer to itself for a part of the value, as a tree's does. Each schema and each text of
     a reference is followed once.
     """
 

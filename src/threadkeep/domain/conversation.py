@@ -266,7 +266,7 @@ class Conversation:
             )
 
     def check_agent(self, agent_id: AgentId | None) -> None:
-        """Refuses what a client asks of an agent that isn't this conversation's, or is no longer."""
+        """Refuses a request that names another agent than this conversation's."""
         if agent_id not in (None, self.agent_id):
             raise Conflict("This conversation is with another agent.")
 

@@ -99,7 +99,7 @@ class IdempotencyMismatch(InvalidRequest):
 
 
 class UnsupportedImport(InvalidRequest):
-    """The file is no export, or can't be read.
+    """The file isn't an export, or can't be read.
 
     `details.reason` is `not_an_export`, `empty`, `damaged`, `encrypted` or `too_large`.
     """

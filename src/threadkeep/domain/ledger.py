@@ -35,7 +35,7 @@ class Reservation:
     """What to set aside for a model call: as much as there is, from `least` to `most` trillionths."""
 
     id: str
-    """Its turn's id, or that of its charge outside a turn."""
+    """Its turn's id, or its charge's outside a turn."""
     payer: Payer
     purpose: Purpose
     model: str | None

@@ -89,7 +89,7 @@ class Price:
         cached_input: str | float | None = None,
         cache_write: str | float | None = None,
     ) -> "Price":
-        """A price as providers quote it, per million tokens; InvalidRequest names what is no amount."""
+        """A price as providers quote it, per million tokens; InvalidRequest names what isn't an amount."""
         return Price(
             input=_per_token(input, "input"),
             output=_per_token(output, "output"),
@@ -163,7 +163,7 @@ def month_of(day: str) -> str:
 
 
 def month_before(day: str) -> str:
-    """The month before that of a day."""
+    """The month before a day's own."""
     last = date.fromisoformat(day).replace(day=1) - timedelta(days=1)
     return month_of(last.isoformat())
 

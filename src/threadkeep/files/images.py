@@ -56,7 +56,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Renditions:
-    """The renditions of an image; its size is that of the upright original."""
+    """The renditions of an image; its size is the upright original's."""
 
     width: int
     height: int
@@ -140,7 +140,7 @@ def _check_webp(file: BinaryIO) -> None:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The camera's orientation, from 1 to 8; a damaged value is no reason to refuse the image."""
+    """The camera's orientation, from 1 to 8; a damaged value doesn't make the image unusable."""
     try:
         turn: Any = image.getexif().get(_ORIENTATION, 1)
     except Exception:  # noqa: BLE001 - as above

@@ -1,7 +1,7 @@
 """The key with which a client repeats a request safely.
 
 Where a turn begins or a conversation is created, the key is stored with it. Any other request that creates
-something is noted here before it is carried out, and its response is kept for a day: whoever repeats it gets
+something is noted here before it is carried out, and its response is kept for a day: a repeated request gets
 the same response. What was refused can be sent again. If the server is killed in between, nobody knows
 whether the request took effect; a repetition is then refused instead of creating something twice.
 """
@@ -78,7 +78,7 @@ class RepeatableRequest:
 
     @property
     def box(self) -> Fernet:
-        """What encrypts the response: only whoever has the key can read it."""
+        """What encrypts the response: only a client with the key can read it."""
         return Fernet(base64.urlsafe_b64encode(self._digest("box")))
 
     def hash(self) -> str:

@@ -148,7 +148,7 @@ def page_routes(
 
 
 class _SharePage:
-    """The page as that of a share. It lies one level deeper than the page and its files."""
+    """The page of a share. It lies one level deeper than the page and its files."""
 
     def __init__(self, before: str, after: str) -> None:
         html = f'{before}<html data-page="share" {after}'.replace('"./', '"../')

@@ -56,7 +56,7 @@ class Siblings:
 
 async def _send(line: socket.socket, text: str) -> None:
     line.setblocking(False)
-    with line, suppress(TimeoutError, OSError):  # whoever asked may wait no longer
+    with line, suppress(TimeoutError, OSError):  # the process that asked may have given up
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.get_running_loop().sock_sendall(line, text.encode())
 

@@ -246,7 +246,7 @@ class _Session:
         (self._folder / name).write_bytes(content)
 
     def _send_lines(self, lines: Iterable[bytes], most: int | None = None) -> bool:
-        """Sends lines; False if they were more than `most` bytes, of which the reader then has some."""
+        """Sends lines; False if they were more than `most` bytes: the reader then has some of them."""
         waiting: list[bytes] = []
         size = sent = 0
         for line in lines:

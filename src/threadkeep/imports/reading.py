@@ -30,7 +30,7 @@ MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
 OPERATOR_LIMITS = ImportLimits(conversation_bytes=MOST_CONVERSATION_BYTES)
 """For commands on this machine, which the operator runs: only the memory for one conversation is limited."""
 
-# A ZIP file of little but repetition unpacks to a thousand times its size, all of which would be read.
+# A ZIP file of little but repetition unpacks to a thousand times its size, and all of it would be read.
 MOST_UNPACKED_TIMES = 200
 SMALL_UNPACKED_BYTES = 16 * 1024 * 1024
 """Allowed however small an upload is."""
@@ -284,7 +284,7 @@ def _files(opened: _Opened, limits: ImportLimits) -> Generator[_Files]:
 
 
 class _BoundedReads:
-    """A file of which no more than `most` is read at once: an archive's list of files can be huge."""
+    """A file that reads at most `most` at once: an archive's list of files can be huge."""
 
     def __init__(self, file: BinaryIO, most: int | None) -> None:
         self._file = file

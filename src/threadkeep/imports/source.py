@@ -50,7 +50,7 @@ ImportItem = OwnItem | WholeConversation | ForeignOutline
 """An item of an imported file."""
 
 ENDING = ".txt"
-"""Of a file of which we only have the text; its own name would mislead."""
+"""The type of a file that we only have the text of; its own would mislead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

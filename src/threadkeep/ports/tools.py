@@ -23,8 +23,8 @@ class Tool:
     """A tool as its server names and describes it. A time-out of 0 means no limit.
 
     `is_own` marks the tools of our own servers: the model knows them by their bare names. `asks_user` marks
-    the one whose calls the turn's user answers instead of a server, `is_run_by_client` those whose results
-    the client sends: the model knows them by bare names, too, and no server ever receives their calls.
+    the tool that the turn's user answers, `is_run_by_client` the tools that the client runs: the model knows
+    them by bare names, too, and no server ever receives their calls.
     """
 
     server: str

@@ -91,7 +91,7 @@ def _pdf_headings(pdf: Any) -> dict[int, str]:
             page = destination.get_index() if destination else None
             if page is not None:
                 headings.setdefault(page, bookmark.get_title())
-    except Exception:  # noqa: BLE001 - an outline is a convenience, and a broken one is no reason to fail
+    except Exception:  # noqa: BLE001 - an outline is a convenience, and a broken one must not fail the document
         return {}
     return headings
 

@@ -17,10 +17,10 @@ from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.turn_log import SqlTurnLog
 
 ABSENT_S = 3.0
-"""A turn has no followers if no node has seen one for so long."""
+"""A turn counts as unfollowed if no node has seen a follower for this long."""
 SURE_S = 2.0
-"""For so long it must stay without any before it ends: after an outage of the database, other nodes need a
-moment to say that theirs are still there.
+"""How long a turn must be unfollowed before it ends: after an outage of the database, other nodes need a
+moment to report their followers.
 """
 BEGUN_S = ABSENT_S + SURE_S
 """How long a turn that has just begun waits for its first follower."""
@@ -29,7 +29,7 @@ RESUMED_S = 60.0
 
 
 class Followers:
-    """The followers here of turns that end without any, and the turns here that nobody follows."""
+    """Watches turns that end when nobody follows them: this node's own, and this node's followers."""
 
     def __init__(
         self, store: SqlTurnLog, running: NodeTurns, clock: Callable[[], float] = time.monotonic

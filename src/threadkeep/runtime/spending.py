@@ -64,7 +64,7 @@ DEFAULT_OUTPUT_TOKENS = 8_192
 LEAST_LIMIT_TOKENS = 16
 """The smallest output limit that every provider accepts: a smaller one is sent to some as this."""
 LEAST_OUTPUT_TOKENS = 1_024
-"""A reply shorter than this is rather refused than cut off."""
+"""Refuse rather than cut a reply below this length."""
 
 UNSEEN_TOKENS_PER_S = 30
 """How fast we take a model to write at least: most are faster, so what they show counts for more."""

@@ -92,7 +92,7 @@ def _check_unique(validator: Any, keyword: Any, value: Any, schema: Any) -> Iter
 
 
 def _comparable(value: Any) -> Any:
-    """A value whose JSON equals that of an equal value: 1.0 is 1."""
+    """A value whose JSON is the same for equal values: 1.0 is 1."""
     if isinstance(value, dict):
         return {key: _comparable(part) for key, part in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):

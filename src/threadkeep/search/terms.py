@@ -56,7 +56,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def windows(text: str) -> Iterator[tuple[int, int]]:
-    """A text in parts small enough to process at once, none of which ends within a word."""
+    """A text in parts small enough to process at once; none ends within a word."""
     begin = 0
     while begin < len(text):
         gap = _GAP.search(text, begin + WINDOW_CHARACTERS)

@@ -71,7 +71,7 @@ class Approvals:
         return [it for it in found if await is_within_reach(self._store, user, "turn_id", it.turn_id)]
 
     async def about(self, turn: Turn, id_: str, action: ApprovalAction) -> Approval | None:
-        """The request that a decision is for, by its own id or by that of its tool call.
+        """The request that a decision is for, by its own id or its tool call's.
 
         A call may wait for the user and then for the client that runs it: the open request counts.
         """

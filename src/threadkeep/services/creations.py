@@ -20,7 +20,7 @@ class Creations:
         self._caps = caps
 
     async def take(self, user: User) -> None:
-        """Takes one of the user's writes per minute; whoever has the machine to themselves has no limit."""
+        """Takes one of the user's writes per minute; a user alone on the machine has no limit."""
         if user.id != LOCAL:
             await self._allowances.take_write(user.id)
 

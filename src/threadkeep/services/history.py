@@ -90,7 +90,7 @@ class History:
 
     async def _until_woken(self) -> None:
         await self._wake.wait()
-        self._wake.clear()  # also where that was noted which was about to be indexed
+        self._wake.clear()  # a note about what this round indexes anyway costs one empty round
 
     async def _index_waiting(self) -> None:
         while self._waiting:

@@ -16,7 +16,7 @@ class ModelChoice:
     def __init__(self, models: Models, allowed: Sequence[str] = ()) -> None:
         """`allowed` are the operator's ids or bare names; empty means every model.
 
-        The model for agents that don't name one is the operator's own choice, hence always allowed.
+        The model for agents that don't name one is the operator's own choice, so it is always allowed.
         """
         self._models = models
         self._allowed = tuple(allowed)

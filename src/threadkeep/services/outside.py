@@ -154,8 +154,8 @@ class Outside:
         model: str | None = None,
         is_retry: bool = False,
     ) -> Turn:
-        """Answers a question again: the one with this id, that of an answer, or the latest. A retry that the
-        client makes by itself returns the turn that did so.
+        """Answers a question again: the one with this id, the one of an answer, or the latest. A client's own
+        retry returns the turn that did so.
         """
         answer = await self.message(conversation, answer_id) if answer_id else None
         question = await self.message(conversation, question_id) if question_id else None
@@ -181,7 +181,7 @@ class Outside:
     async def answer(
         self, user: User, conversation: Conversation, decisions: Mapping[str, Decision]
     ) -> tuple[Turn, int]:
-        """Decides requests of the newest turn, each by its id or by that of its tool call.
+        """Decides requests of the newest turn, each by its id or its tool call's.
 
         Also returns the number of the last event that the client has: what follows it is the response.
         """
@@ -324,8 +324,8 @@ class Outside:
     async def _answered_again(
         self, user: User, conversation: Conversation, question: Message | None, answer: Message | None
     ) -> Turn | None:
-        """The last turn, if it has answered a question again just now: this one, that of an older answer, or
-        any.
+        """The last turn, if it has answered a question again just now: this one, the one of an older
+        answer, or any.
         """
         last = await self.newest_turn(user, conversation)
         if last is None or not is_retried(last, self._clock()):

@@ -48,7 +48,7 @@ __all__ = [
     "settings_file",
 ]
 
-# Not settings: what we set for MCP servers, one of which may be a Threadkeep; where our docs keep keys.
+# Not settings: we set USER_ID for MCP servers (a Threadkeep may be one), and our docs keep keys in KEY.
 _OF_PROGRAMS = {"USER_ID", "KEY"}
 # Earlier names, which still count.
 _RENAMED = {"workers": "processes"}

@@ -54,7 +54,7 @@ _PAGE = Statement(
 
 _NOTE_PROMPT_BYTES = Statement("UPDATE tk_agents SET prompt_bytes = :size WHERE id = :id")
 
-# A text in other settings may look the same, hence only a first choice.
+# Only a first choice: a text in other settings may look the same.
 _WITH_COMMANDS = Statement("""SELECT settings FROM tk_agents WHERE settings LIKE '%"command":%'""")
 
 _AUDIT_COLUMNS = "id, at, actor_id, action, agent_id, details"

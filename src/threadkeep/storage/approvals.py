@@ -24,7 +24,7 @@ from threadkeep.storage.turns import LOG_VERSION, Lease
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a decision: it counts, an earlier one does, or the request is no longer open.
+    """The outcome of a decision: taken, too late (an earlier one was the same or another), or over.
 
     `held` is the turn, if it was waiting and the node that received the decision can read its log; that node
     runs it now. Otherwise another node does.

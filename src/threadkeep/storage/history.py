@@ -88,7 +88,7 @@ _HAS_ENTRY = Statement("SELECT 1 FROM tk_entries WHERE message_id = :message_id"
 _HAS_TITLE = Statement(
     "SELECT 1 FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
 )
-# The entry without a message is that of the title.
+# The entry without a message is the title's.
 _FORGET_TITLE = Statement(
     "DELETE FROM tk_entries WHERE conversation_id = :conversation_id AND message_id IS NULL"
 )

@@ -211,7 +211,7 @@ def to_columns(message: Message) -> dict[str, Any]:
 
 
 def calls_in(parts: Parts) -> list[ToolCall]:
-    """The tool calls in parts, each of which has a row."""
+    """The tool calls in parts; each has a row."""
     return [part.call for part in parts if isinstance(part, ToolCallPart)]
 
 

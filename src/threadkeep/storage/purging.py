@@ -1,6 +1,6 @@
 """Purges conversations in pieces, so that nobody waits long for the database.
 
-Whoever purges a conversation holds it first: from then on nobody sees it, and nobody can restore it. Its rows
+A purge holds its conversation first: from then on nobody sees it, and nobody can restore it. Its rows
 go some hundred at a time, its own row last. If a crash ends this, the next cleanup goes on.
 """
 

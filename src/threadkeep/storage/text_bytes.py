@@ -1,6 +1,6 @@
 """How much rows and texts take in the database: they count towards their user's limit, like files.
 
-Each conversation has a count of its own, which whoever adds to it raises in the same unit of work. So nobody
+Each conversation has a count of its own; every writer raises it in the same unit of work. So nobody
 has to measure all texts of a user, and purging a conversation gives its bytes back. Logs, receipts and search
 indexes are copies, and don't count.
 """

@@ -81,7 +81,7 @@ _APPEND_ALL = Statement(
     {_UNLESS_WRITTEN}""",
     postgres=_APPEND_ALL_ON_POSTGRES,
 )
-# The same, and what their model calls cost. PostgreSQL does it in one statement, hence one round trip.
+# The same, and what their model calls cost. PostgreSQL does it in one statement and one round trip.
 _APPEND_AND_CHARGE = Statement(
     f"""WITH appended AS ({_APPEND_ALL_ON_POSTGRES} RETURNING turn_id),
     {charging(accepted="turn_id FROM appended")}
@@ -132,7 +132,7 @@ _ADOPT = Statement(
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
         ended_at, last_event_seq, usage, error, key_id, begun_with, fence"""
 )
-# Without a node the turn counts as released, so that taking it over is no failed attempt.
+# Without a node the turn counts as released, so that taking it over isn't a failed attempt.
 _RELEASE = Statement(
     """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""

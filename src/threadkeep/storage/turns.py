@@ -135,7 +135,7 @@ _ADD_MESSAGE_AND_REPLY = Statement(
     postgres=f"""WITH conversation AS (SELECT :conversation_id::uuid AS id)
     {_INSERT_MESSAGE} {_PAIR_ON_POSTGRES}""",
 )
-# PostgreSQL does all steps in one statement, hence one round trip.
+# PostgreSQL does all steps in one statement and one round trip.
 _BEGIN_IN_ONE = Statement(
     f"""WITH conversation AS ({ADVANCE_IDLE} RETURNING id),
     turn AS ({_INSERT_TURN}

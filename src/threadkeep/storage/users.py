@@ -98,7 +98,7 @@ _NOTE_DELETED = Statement(
     """INSERT INTO tk_deleted_users (name, deleted_at) VALUES (:name, :now)
     ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
 )
-# A deletion that goes on is later than any token: whoever signs in meanwhile is refused, too.
+# A deletion that goes on is later than any token: a sign-in meanwhile is refused, too.
 _DELETED_AT = Statement(
     f"""SELECT deleted_at FROM tk_deleted_users WHERE name = :name
     UNION ALL SELECT {LAST_SEQ} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 
-PATIENCE_S = 60  # a busy machine is no reason to fail
+PATIENCE_S = 60  # a busy machine must not fail a test
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:

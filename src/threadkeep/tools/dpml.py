@@ -27,7 +27,7 @@ MOST_NESTED = 16
 MOST_CHARACTERS = 60_000
 MOST_KNOWN_ROLES = 50
 MOST_NAME_CHARACTERS = 255
-"""Of a file, hence of what refers to one, and of a role's title in a call."""
+"""Applies to a file's name, to references to it, and to a role's title in a call."""
 
 _FILE_NAME = re.compile(r"([\w.-]+)\.(role|thought|execution|knowledge)\.md")
 _REFERENCE = re.compile(r"@!(thought|execution|knowledge)://([\w./\\~%-]*)")

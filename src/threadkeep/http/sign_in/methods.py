@@ -1,4 +1,4 @@
-"""The ways to sign in, one of which the settings or the host application choose."""
+"""The ways to sign in; the settings or the host application choose one."""
 
 import asyncio
 import inspect

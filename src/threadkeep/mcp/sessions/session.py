@@ -92,7 +92,7 @@ class ServerSession:
         self._closed: str | None = None
         self._calls: dict[OpenCall, asyncio.Task[None]] = {}
         self._check: asyncio.Task[None] | None = None
-        self.start_number = 0  # greater than that of every server started earlier on this node
+        self.start_number = 0  # greater than the number of every server started earlier on this node
         self.used_at = time.monotonic()
         self.failure: str | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()

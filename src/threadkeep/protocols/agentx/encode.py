@@ -21,7 +21,7 @@ A turn is one AgentX message, however many times the model was called and whatev
 | iteration_start, thought, retrieval, tool_progress, notice, turn_resumed, user_message | none: the wire |
 | | has no envelope for them |
 
-message_complete and assistant_message have the final text, without that of model calls that were repeated.
+message_complete and assistant_message have the final text, without the text of repeated model calls.
 assistant_message is omitted if there is nothing to read. A cursor counts an event's envelopes, so new
 envelopes must come after those that an event already has.
 """

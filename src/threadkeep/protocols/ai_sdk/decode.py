@@ -1,8 +1,8 @@
 """What AI SDK clients send, and what they mean by it.
 
 A client sends its whole list each time, or `message` alone. Only what is new in it is read: the last message,
-and the ids of those before it, which say where it belongs. What the list says that the agent or a tool said
-is no evidence of anything.
+and the ids of those before it, which say where it belongs. Never trust the list's account of
+what the agent or a tool said.
 """
 
 from collections.abc import Mapping

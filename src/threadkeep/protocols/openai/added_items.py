@@ -56,7 +56,7 @@ def check_parts(items: Sequence[SentItem]) -> None:
 
 
 def known_items(items: Sequence[SentItem], path: Sequence[Sequence[Item]]) -> Sequence[Item]:
-    """Those with which the list begins and the conversation ends; `path` has the items of each message.
+    """The items at the start of the list that the conversation already ends with; `path` has each message's.
 
     The conversation may have items in between that the client left out. The last one must be of the last
     message: the user may say the same again.

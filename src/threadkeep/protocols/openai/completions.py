@@ -48,7 +48,7 @@ async def create_completion(
 
 
 async def _stateless(request: RequestContext, body: CreateCompletion) -> EventStream | ChatCompletion:
-    """A completion of which nothing but its cost is stored."""
+    """A completion that stores nothing but its cost."""
     completion, agent = await stateless.begin(request, await request.aside(_asked, body))
     head = CompletionHead.of(completion.turn, body.model or agent.name)
     if body.stream:

@@ -55,7 +55,7 @@ def body_of(error: ThreadkeepError, status: int) -> Error:
 
 
 def error_of(failed: Failed) -> ThreadkeepError:
-    """The error of a turn that failed, where there is no response to tell it."""
+    """The error of a failed turn, for a request that has no response to report it in."""
     kinds = (errors.GenerationTimeout, errors.GenerationInterrupted, errors.BudgetExceeded)
     kind = next((it for it in kinds if it.code == failed.code), errors.GenerationFailed)
     return kind(failed.message)

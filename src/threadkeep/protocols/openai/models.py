@@ -45,7 +45,7 @@ async def get_model(request: RequestContext, *, model: str) -> Model:
 async def asked_of(request: RequestContext, model: str) -> tuple[Agent, str | None]:
     """The agent that a client names, and the model that it is to use, if the client names one.
 
-    If several agents have the name, it is the user's own, then ours, then the oldest: whoever publishes an
+    If several agents have the name, it is the user's own, then ours, then the oldest: publishing an
     agent under the name of another neither gets its messages nor keeps them from it.
     """
     whole = await _found(request, model)

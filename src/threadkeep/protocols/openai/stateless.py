@@ -1,4 +1,4 @@
-"""Replies of which nothing is stored: what chat completions and responses with `store: false` share."""
+"""Replies that store nothing: what chat completions and responses with `store: false` share."""
 
 import asyncio
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Responses with `store: false`: replies to the items that the client lists, of which nothing is stored."""
+"""Responses with `store: false`: replies to the items that the client lists; nothing is stored."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

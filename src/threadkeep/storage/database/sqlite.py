@@ -124,7 +124,7 @@ class SqliteDatabase:
         unit = _Unit(plan)
         collected = self._collected.get(unit.loop)
         if collected is None:
-            # Whoever else asks in this round of the event loop shares the commit. Woken by the first of them,
+            # Others who ask in this round of the event loop share the commit. Woken by the first of them,
             # the writer would commit it alone, and both threads would compete for the interpreter.
             collected = self._collected[unit.loop] = []
             unit.loop.call_soon(self._hand_over, unit.loop)

@@ -20,7 +20,7 @@ LARGE_COLLECTION = 20_000
 
 
 FOLLOWED_AT_ONCE = 500
-# How many neighbours the index looks at, hence finds at most.
+# How many neighbours the index looks at, and finds at most.
 LOOKED_AT = 200
 CREATION_LOCK = 0x6E65_6172  # "near": one process creates the tables, the others wait for it
 

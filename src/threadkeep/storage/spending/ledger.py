@@ -97,7 +97,7 @@ _FORGET_FORMER = Statement("DELETE FROM tk_former_spending WHERE period < :day A
 _FREE_OF_USER = Statement(
     "DELETE FROM tk_reservations WHERE user_id = :user_id RETURNING amount, currency, held_by"
 )
-# Without a lock: whoever asks has locked the user, so that nothing is charged meanwhile, and their calls.
+# Without a lock: the caller has locked the user, so that nothing is charged meanwhile, and their calls.
 _SPENT_BY = Statement(
     "SELECT period, currency, spent, reserved FROM tk_spending WHERE scope = 'user' AND scope_id = :user_id"
 )
