@@ -17,7 +17,7 @@ AS_TEXT = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptRendition:
-    """Another form of an image: for a model, or for a list."""
+    """Another form of a file: an image for a model or for a list, or a document's text."""
 
     id: PayloadId
     media_type: str

@@ -6,5 +6,5 @@
     reading.py      opens archives, folders and files; one module per product reads them (foreign.py says
                     what into), conversion.py and checks.py make conversations of ours
 
-What is stored: `ports/imports/` and `storage/imports/`; the format of our own files: `exports/format.py`.
+What is stored: `storage/imports/`; the format of our own files: `exports/format.py`.
 """

@@ -42,7 +42,7 @@ class PdfFacts:
     """A PDF's properties.
 
     `encrypted` includes a PDF that opens without a password and only forbids printing or the like; providers
-    refuse it all the same. With `needs_password` nothing else is known, and `pages` is 0.
+    refuse it all the same. With `needs_password` nothing else is known, and `page_count` is 0.
     """
 
     page_count: int

@@ -2,7 +2,7 @@
 
 Changing this file changes what is stored: a turn's log consists of these objects (`log/format.py`), and logs
 are kept. A later version must still read every field that an earlier one wrote. A version that writes what
-earlier ones can't read has a higher `LOG_VERSION` (`ports/turn_log.py`), so that their nodes leave such turns
+earlier ones can't read has a higher `LOG_VERSION` (`storage/turns.py`), so that their nodes leave such turns
 alone.
 """
 

@@ -1,4 +1,4 @@
-"""UploadedFiles for messages, over HTTP."""
+"""Files for messages, over HTTP."""
 
 from typing import Annotated
 
