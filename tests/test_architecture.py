@@ -155,7 +155,7 @@ SHORT_LIVED = {
     # A connection; when its task fails, it closes, and the other side reconnects.
     "threadkeep.handling.stream.EventStream.__call__": "a stream's client",
     "threadkeep.handling.leaving.unless_client_leaves": "one response; the request waits for it",
-    "threadkeep.services.completions.completion.Completion.__init__": "a reply; its reader's end cancels it",
+    "threadkeep.services.completions.completion.Completion.task": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",
     "threadkeep.protocols.agentx.socket.Socket.run": "a socket's client",
     "threadkeep.protocols.agentx.subscriptions.Subscription.__init__": "an error ends it; its client knows",

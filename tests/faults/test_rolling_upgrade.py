@@ -35,7 +35,7 @@ from threadkeep.testing.waiting import until
 # What the next version changes: it writes an entry into each journal that this one cannot read.
 NEXT = (
     ("version.py", '__version__ = version("threadkeep")', '__version__ = "next"'),
-    ("ports/turn_log.py", f"\nLOG_VERSION = {LOG_VERSION}\n", f"\nLOG_VERSION = {LOG_VERSION + 1}\n"),
+    ("storage/turns.py", f"\nLOG_VERSION = {LOG_VERSION}\n", f"\nLOG_VERSION = {LOG_VERSION + 1}\n"),
     (
         "engine/journal.py",
         "\n\nJournalEntry = ",

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from threadkeep.context.call_ids import none_taken
+from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Notice, ToolCalled, ToolResultStored
 from threadkeep.domain.tool_call import ToolCall
@@ -105,7 +106,7 @@ class RecordedTools:
 
     specs: tuple[ToolSpec, ...] = ()
     """None: the rerun's request has the tools of the original's."""
-    why_open = "The original turn has no result for this call."
+    why_open = TURN_ENDED
     taken_ids = staticmethod(none_taken)
 
     def __init__(self, calls: Sequence[RecordedCall]) -> None:
@@ -123,6 +124,8 @@ class RecordedTools:
     async def batch(self, open_batch: OpenBatch, timer: TurnTimer, *, room: int) -> "_RecordedBatch":
         """The results of the calls of one model call."""
         taken = [(self._called(it), self._recorded.take(it)) for it in open_batch.call.tool_uses]
+        if any(recorded is None for _, recorded in taken):
+            self.why_open = "The original turn has no result for this call."
         return _RecordedBatch(taken)
 
     def _called(self, use: ToolUse) -> ToolCalled:

@@ -37,6 +37,7 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.gateways import CONNECTED, UNKNOWN, failing
 from threadkeep.sse import EventReader, EventTooLong, ServerSentEvent
+from threadkeep.tls import tls_context
 
 CONNECT_S = 10.0
 SILENCE_S = 60.0
@@ -371,7 +372,7 @@ def open_transport(url: httpx2.URL, resolve: Resolve = resolve) -> httpx2.AsyncB
     if proxy is not None:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
         return httpx2.AsyncHTTPTransport(proxy=proxy, limits=limits)
-    return StreamTransport(resolve=resolve)
+    return StreamTransport(tls_context() if url.scheme == "https" else None, resolve=resolve)
 
 
 def _proxy(url: httpx2.URL) -> str | None:

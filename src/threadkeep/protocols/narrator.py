@@ -221,14 +221,15 @@ class Narrator(Generic[FrameT]):
 class JoiningNarrator(Narrator[FrameT]):
     """The same for clients that append whatever they receive: pieces without the start and end of parts.
 
-    A text begins with a blank line where a tool call or another model call separates it from the one before.
+    A text begins with a blank line where a tool call or another model call separates it from the one before,
+    a thought where another model call does.
     """
 
     def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
         super().__init__(name)
-        self._joins = {"text": TextJoin(), "thought": TextJoin()}
-        self._said: list[events.Text | events.Thought | None] = []
-        """The pieces that count; None where something separates them."""
+        self._joins: dict[Kind, TextJoin] = {"text": TextJoin(), "thought": TextJoin()}
+        self._said: list[events.Text | events.Thought | Kind] = []
+        """The pieces that count; a kind where something separates its pieces."""
         self._said_before = 0
         """How many there were when the current model call began."""
 
@@ -236,8 +237,9 @@ class JoiningNarrator(Narrator[FrameT]):
         """The texts or thoughts that count, as the message has them."""
         join, said = TextJoin(), list[str]()
         for piece in self._said:
-            if piece is None:
-                join.interrupt()
+            if isinstance(piece, str):
+                if piece == kind:
+                    join.interrupt()
             elif piece.type == kind:
                 said.append(join.add(piece.text))
         return "".join(said)
@@ -250,20 +252,20 @@ class JoiningNarrator(Narrator[FrameT]):
                 joined = self._joins[body.type].add(text)
                 return [*self._name(body if joined == text else replace(body, text=joined))]
             case events.ToolCalled() | events.UserMessage():
-                self._separate()
+                self._separate("text")
             case events.IterationStart():
-                self._separate()
+                self._separate("text", "thought")
                 self._said_before = len(self._said)
             case events.IterationRestart():
                 del self._said[self._said_before :]
-                self._separate()
+                self._separate("text", "thought")
             case _:
                 pass
         return super().narrate(body)
 
     def say(self, text: str) -> Sequence[FrameT]:
         """The frames of a text of its own that no model wrote, such as a question."""
-        self._separate()
+        self._separate("text")
         return self.narrate(events.Text(text))
 
     def begin_response(self) -> None:
@@ -272,7 +274,7 @@ class JoiningNarrator(Narrator[FrameT]):
         self._joins = {"text": TextJoin(), "thought": TextJoin()}
         self._said, self._said_before = [], 0
 
-    def _separate(self) -> None:
-        self._said.append(None)
-        for join in self._joins.values():
-            join.interrupt()
+    def _separate(self, *kinds: Kind) -> None:
+        self._said += kinds
+        for kind in kinds:
+            self._joins[kind].interrupt()

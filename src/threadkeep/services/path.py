@@ -4,14 +4,10 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from threadkeep.context.request import is_in_context
-from threadkeep.domain.conversation import Branch, Conversation
-from threadkeep.domain.errors import Conflict
+from threadkeep.domain.conversation import Branch
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.message import Message, MessageWindow
-from threadkeep.domain.user import User
-from threadkeep.services.access import branch_up_to, own_conversation
 from threadkeep.storage.messages import SqlMessages
-from threadkeep.storage.store import Store
 
 MESSAGES_A_PAGE = 1000
 ROWS_AT_ONCE = 500
@@ -46,24 +42,6 @@ async def latest_messages(
             break
         window = replace(window, before_seq=page[-1].seq)
     return found[::-1]
-
-
-async def messages_up_to(
-    store: Store, user: User, conversation: Conversation, message_id: str
-) -> list[Message]:
-    """All messages from the first one to a message, on the active path or not, oldest first."""
-    for _ in range(TRIES):
-        branch = await branch_up_to(store, conversation, message_id)
-        messages = await _messages(store.messages, conversation.id, branch)
-        if await store.branches.up_to(conversation.id, branch.tip_id) == branch:
-            return messages
-        # the path changed or was purged while we read it: read again
-        conversation = await own_conversation(store, user, conversation.id)
-    raise Conflict("The conversation is changing too quickly. Try again.")
-
-
-async def _messages(messages: SqlMessages, conversation_id: ConversationId, branch: Branch) -> list[Message]:
-    return [it async for page in branch_pages(messages, conversation_id, branch) for it in page]
 
 
 async def branch_pages(

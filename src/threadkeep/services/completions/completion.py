@@ -1,9 +1,10 @@
 """One reply outside any conversation, while it is made."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -79,13 +80,19 @@ class Completion:
         self._seq = 0
         self._unread: list[TurnEvent] = []
         self._news = asyncio.Event()
-        self.task = asyncio.create_task(self._run(run_turn(turn, build, around), place))
+        self._steps, self._place = run_turn(turn, build, around), place
+
+    @cached_property
+    def task(self) -> asyncio.Task[None]:
+        """Makes the reply; begins when it is first asked for, at the latest with the reader."""
+        return asyncio.create_task(self._run())
 
     def interrupt(self) -> None:
         """Ends it because this process is ending: its reader must not take it for complete."""
         self._stop.request("interrupt")
 
     async def __aenter__(self) -> Self:
+        _ = self.task
         return self
 
     async def __aexit__(
@@ -111,10 +118,10 @@ class Completion:
         """Wakes the reader."""
         self._news.set()
 
-    async def _run(self, steps: AsyncGenerator[TurnStep], place: AbstractAsyncContextManager[None]) -> None:
+    async def _run(self) -> None:
         try:
             self.add(TurnStart.of(self.turn))
-            async with place, aclosing(steps):
+            async with self._place, aclosing(self._steps) as steps:
                 async for step in steps:
                     self._take(step)
         finally:
