@@ -1,5 +1,6 @@
 """A turn's request, run again: recorded results, steered texts, and the ends that it can have."""
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -77,12 +78,12 @@ def say(text: str) -> list[ModelEvent]:
     return [TextDelta(text), ModelUsage(20, 3), ModelStopped("end_turn")]
 
 
-async def run(
+def made(
     model: InMemoryGateway,
     *calls: RecordedCall,
     steered: Sequence[UserTextPart] = (),
     max_iterations: int = 0,
-) -> list[EventBody]:
+) -> Rerun:
     original = Original(
         turn=TURN,
         question="Why?",
@@ -93,13 +94,23 @@ async def run(
         run=Run(model="old", text="", calls=[], usage=Usage(0, 0), duration_ms=0),
     )
     limits = TurnLimits(max_iterations, 0, hands_off=False)
-    rerun = Rerun(original, model.model, limits, lambda: NOW, nullcontext(), lambda usage: usage)
-    async with rerun:
+    return Rerun(original, model.model, limits, lambda: NOW, nullcontext(), lambda usage: usage)
+
+
+async def run(model: InMemoryGateway, *calls: RecordedCall, **how: Any) -> list[EventBody]:
+    async with made(model, *calls, **how) as rerun:
         return [event.body async for events in rerun for event in events]
 
 
 def steer(text: str, iteration: int) -> UserTextPart:
     return UserTextPart(message_id=f"m-{text}", text=text, at=NOW, iteration=iteration)
+
+
+async def test_rerun_without_a_reader_calls_no_model():
+    model = InMemoryGateway(say("So."))
+    made(model)
+    await asyncio.sleep(0.01)
+    assert model.requests == []
 
 
 async def test_recorded_results_stand_in_for_tools():
@@ -174,6 +185,7 @@ async def test_rerun_has_the_agents_limit_of_rounds():
     events = await run(model, recorded("a", "A"), recorded("a", "B"), max_iterations=1)
     assert len(model.requests) == 1
     assert any(isinstance(it, Notice) and it.code == "MAX_ITERATIONS" for it in events)  # as in a turn
+    assert "no result" not in str(events)
     assert isinstance(events[-1], Failed)
 
 
