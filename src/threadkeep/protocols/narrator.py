@@ -227,7 +227,7 @@ class JoiningNarrator(Narrator[FrameT]):
 
     def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
         super().__init__(name)
-        self._joins: dict[Kind, TextJoin] = {"text": TextJoin(), "thought": TextJoin()}
+        self._joins = {"text": TextJoin(), "thought": TextJoin()}
         self._said: list[events.Text | events.Thought | Kind] = []
         """The pieces that count; a kind where something separates its pieces."""
         self._said_before = 0
