@@ -1,7 +1,7 @@
 """Nothing of the person who runs the tests reaches a test, nor a program that one starts.
 
 Neither settings nor keys in their environment, nor a settings file or a data folder where they stand or at
-their home, nor a Threadkeep that they run.
+their home, nor a Threadkeep that they run. Nor whether this is CI, where programs color what they print.
 """
 
 import os
@@ -20,6 +20,7 @@ NO_SERVER = {"THREADKEEP_PORT": "0"}
 """Nobody can listen there: a command finds no server, and a server takes a free port."""
 
 _OF_A_PERSON = ("THREADKEEP_", "ANTHROPIC_", "OPENAI_", "PROMPTX_", "XDG_")
+_OF_CI = {"CI", "FORCE_COLOR", "CLICOLOR_FORCE"}
 _FOR_TESTS = {
     "THREADKEEP_FUZZ_EXAMPLES", "THREADKEEP_POINT", "THREADKEEP_SEED", "THREADKEEP_TEST_POSTGRES_URL",
 }  # fmt: skip
@@ -28,7 +29,8 @@ _FOR_TESTS = {
 def pytest_configure(config: pytest.Config) -> None:
     """Where the tests run: in each worker, not in the process that starts these."""
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
-        for name in [it for it in os.environ if it.startswith(_OF_A_PERSON) and it not in _FOR_TESTS]:
+        theirs = [it for it in os.environ if it.startswith(_OF_A_PERSON) and it not in _FOR_TESTS]
+        for name in {*theirs, *_OF_CI.intersection(os.environ)}:
             del os.environ[name]
         home = tempfile.mkdtemp(prefix="threadkeep-home-")
         config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))

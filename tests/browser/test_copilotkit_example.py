@@ -29,14 +29,16 @@ def built() -> None:
 def example(built: None, shared_server: Server) -> Iterator[str]:
     """Where the page is served."""
     port = free_port()
-    environment = {**os.environ, "THREADKEEP_URL": shared_server.url}
+    environment = {**os.environ, "THREADKEEP_URL": shared_server.url, "NO_COLOR": "1"}
     command = ["sh", EXAMPLE / "run", "preview", "--port", str(port), "--strictPort"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         url = f"http://127.0.0.1:{port}"
-        assert any(url in line for line in process.stdout)
-        yield url
-        process.terminate()
+        try:
+            assert any(url in line for line in process.stdout)
+            yield url
+        finally:  # whatever went wrong: leaving the block waits for it
+            process.terminate()
 
 
 @pytest.fixture
