@@ -16,7 +16,7 @@ _CARRYING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96",
 _NEAR = tuple(
     map(ip_network, ("168.63.129.16/32", "192.88.99.0/24", "192.0.0.0/24", "64:ff9b:1::/48", "3fff::/20"))
 )
-# Where clouds tell a machine its credentials, if not on a link-local address: Azure, Oracle, Alibaba, Amazon.
+# Where clouds give a machine its credentials, if not on a link-local address: Azure, Oracle, Alibaba, Amazon.
 _METADATA = tuple(
     map(ip_network, ("168.63.129.16/32", "192.0.0.0/24", "100.100.100.200/32", "fd00:ec2::254/128"))
 )

@@ -87,7 +87,8 @@ class Key:
             )
         if self.expires_at is not None and (draft.expires_at or 0) > self.expires_at:
             raise InvalidRequest(
-                "`expiresAt` can't be later than that of the API key that makes this one.", param="expiresAt"
+                "`expiresAt` can't be later than the `expiresAt` of the API key that makes this one.",
+                param="expiresAt",
             )
         return replace(
             draft,

@@ -49,7 +49,7 @@ class User:
     may_run_programs: bool = True
     """Whether they may save servers that run programs, if their role may; not everybody on a machine may."""
     token_issued_at: int | None = field(default=None, compare=False)
-    """When the token that signs them in was issued; 0 if it doesn't tell, None if there is none."""
+    """When the token that signs them in was issued; 0 if it doesn't say, None if there is none."""
     key: Key | None = None
     """The API key that signs them in; None for a person."""
 

@@ -120,7 +120,7 @@ class ShapedError:
 
 
 ErrorShape = Callable[[ThreadkeepError, int, str], ShapedError]
-"""How a protocol tells an error, given its status and the request's id."""
+"""How a protocol reports an error, given its status and the request's id."""
 
 
 def our_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:

@@ -1,4 +1,4 @@
-"""What the processes of one server tell each other: their metrics, so that each of them can report all.
+"""What the processes of one server send each other: their metrics, so that each of them can report all.
 
 Otherwise, a scrape would show the counters of whichever process accepted its connection.
 """

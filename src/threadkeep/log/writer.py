@@ -53,7 +53,7 @@ T = TypeVar("T")
 
 Written = EventBody | JournalEntry
 Charged = Callable[[str | None, Cost | None], None]
-"""Is told each model call that was charged: its model and its cost, if that is known."""
+"""Called for each model call that was charged: its model and its cost, if that is known."""
 
 REST_PER_OTHER_TURN = 0.5
 """How long the writer rests after a flush for each other turn that runs here, in flushes.

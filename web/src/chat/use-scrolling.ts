@@ -42,7 +42,7 @@ export function useScrolling(
   const [isAtEnd, setAtEnd] = useState(true);
   const pinned = useRef(true);
   const lastTop = useRef(0);
-  /** Where the view was put to keep the user's place: the event for that is no decision of theirs. */
+  /** Where the view was put to keep the user's place: the event for that isn't their decision. */
   const restoredTop = useRef(-1);
   /** The keys of the first and the last rendered entry; null for the newest. */
   const [shownKeys, setShownKeys] = useState<{ first: string | null; last: string | null }>({ first: null, last: null });

@@ -37,7 +37,7 @@ export const LARGEST = 2_000_000;
 
 const CONVERSATION = /^\/api\/conversations\/([^/]+)$/;
 
-/** The conversation of which it is a copy; undefined if it is of something else. */
+/** The conversation that it copies; undefined if it copies something else. */
 export function conversationIn(path: string): string | undefined {
   return CONVERSATION.exec(path)?.[1];
 }

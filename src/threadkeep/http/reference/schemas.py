@@ -48,7 +48,7 @@ class Schemas:
             mark = "required" if nested and required else "" if nested or required else "optional"
             deeper = nested and of.count(".") < 3
             inner = self.fields(self.resolved(field), nested=True, of=f"{of}{name}.") if deeper else []
-            # The fields of an object tell its default.
+            # The fields of an object say what its default is.
             rows += [(field_name(of + name, mark), "", kind, "" if inner else default, *rest), *inner]
         return rows
 

@@ -14,7 +14,7 @@ interface Props {
   onRevoke: (share: ShareView) => Promise<void>;
 }
 
-/** The links to a conversation, each of which can be revoked. */
+/** The links to a conversation; each can be revoked. */
 export function ShareList({ shares, onRevoke }: Props) {
   const words = useWords();
   const shareWords = useShareWords();

@@ -3,10 +3,10 @@
 export type Asked =
   /** Whole lines of a block of code, which follow those asked for before. */
   | { block: number; language: string; text: string }
-  /** A block of which no more will come. */
+  /** A block that is complete. */
   | { forgotten: number };
 
-/** Characters of one colour; without one, in that of the text. */
+/** Characters of one colour; without one, in the text's. */
 export type Run = readonly [text: string, colour?: string];
 export type Line = readonly Run[];
 

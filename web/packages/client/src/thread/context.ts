@@ -32,7 +32,7 @@ export class ThreadContext {
     this.#closing.abort();
   }
 
-  /** The conversation's path in the API, or that of something in it. */
+  /** The path of the conversation in the API, or of something in it. */
   path(rest = ""): string {
     return `/api/conversations/${this.id}${rest}`;
   }

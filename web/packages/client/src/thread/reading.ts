@@ -13,7 +13,7 @@ const AFTER = 20;
 export class Reading {
   /** Counts path changes here: a response to a request from before such a change is outdated. */
   #changes = 0;
-  /** Counts reads: a response is outdated, too, if that of a later request has arrived. */
+  /** Counts reads: a response is outdated, too, if the response of a later request has arrived. */
   #readings = { asked: 0, taken: 0 };
 
   constructor(

@@ -79,7 +79,7 @@ export async function* turnEvents(
     isOver = true;
     wake();
   });
-  following.catch(() => {}); // thrown below, to whoever reads
+  following.catch(() => {}); // thrown below, to the reader
   try {
     for (;;) {
       const next = arrived.shift();
