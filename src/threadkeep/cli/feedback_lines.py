@@ -44,8 +44,8 @@ def _request(request: ModelRequest) -> dict[str, Any]:
         "system": request.system,
         "messages": request.messages,
         "tools": [
-            {"name": it.name, "description": it.description, "inputSchema": it.input_schema}
-            for it in request.tools
+            {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+            for tool in request.tools
         ],
         "temperature": request.temperature,
         "maxTokens": request.max_tokens,

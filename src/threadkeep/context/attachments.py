@@ -135,12 +135,12 @@ class FileRules:
         """Files of earlier turns to send as a line: those that already were, and more if not all fit."""
         files = [part for message in path if message.id != question_id for part in message.files]
         shares = {
-            form_key(it): Shrinkable(
-                form_key(it),
-                prior_forms.get(form_key(it), Form.WHOLE),
-                {Form.WHOLE: self._share(it, payloads), Form.SHORT: 0, Form.OUTLINE: 0},
+            form_key(file): Shrinkable(
+                form_key(file),
+                prior_forms.get(form_key(file), Form.WHOLE),
+                {Form.WHOLE: self._share(file, payloads), Form.SHORT: 0, Form.OUTLINE: 0},
             )
-            for it in files
+            for file in files
         }
         asked = [part for message in path if message.id == question_id for part in message.files]
         return choose_forms(list(shares.values()), _WHOLE) | self._documents_beyond(asked)
@@ -150,8 +150,8 @@ class FileRules:
         documents = [it for it in asked if self.is_document(it)]
         sizes = accumulate(it.size for it in documents)
         return {
-            form_key(it): Form.SHORT
-            for it, size in zip(documents, sizes, strict=True)
+            form_key(document): Form.SHORT
+            for document, size in zip(documents, sizes, strict=True)
             if size > MOST_DOCUMENT_BYTES
         }
 

@@ -40,8 +40,8 @@ def messages_of(texts: Iterable[str]) -> Iterator[ModelMessage]:
 def tools_text(tools: Sequence[ToolSpec]) -> str:
     """The tools as one text."""
     described = [
-        {"name": it.name, "description": it.description, "input_schema": dict(it.input_schema)}
-        for it in tools
+        {"name": tool.name, "description": tool.description, "input_schema": dict(tool.input_schema)}
+        for tool in tools
     ]
     return _encode(described).decode()
 

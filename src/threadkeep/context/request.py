@@ -208,8 +208,8 @@ def _window(sources: Sources, rules: ContextRules, overhead: int) -> _Window:
     entries = [rendering.messages_of(message) for message in path]
     lines = [[line_of(it) for it in entry] for entry in entries]
     sizes = [
-        sum(map(estimate_tokens, it)) + tokens_of_files(entry)
-        for it, entry in zip(lines, entries, strict=True)
+        sum(map(estimate_tokens, texts)) + tokens_of_files(entry)
+        for texts, entry in zip(lines, entries, strict=True)
     ]
     room = rules.context_tokens - (rules.max_tokens or TOKENS_KEPT_FOR_THE_REPLY) - overhead
     start = start_that_fits(sizes, asked, room) if path else 0
@@ -323,7 +323,8 @@ def _receipt(
     return Receipt(
         model=sources.model,
         components=tuple(
-            ComponentReceipt(it.name, it.sha256, len(it.text), it.left_out > 0) for it in components
+            ComponentReceipt(component.name, component.sha256, len(component.text), component.left_out > 0)
+            for component in components
         ),
         message_ids=tuple(message.id for message in window.path),
         tools=tuple(it.name for it in sources.tools),
@@ -352,6 +353,6 @@ def _as_text(message: Message, zone: tzinfo, thoughts: bool) -> str:
     if not thoughts:
         return content
     reasoning = "\n\n".join(
-        it.text for it in message.parts if isinstance(it, ThoughtPart) and it.title is None
+        part.text for part in message.parts if isinstance(part, ThoughtPart) and part.title is None
     )
     return content if is_blank(reasoning) else f"<thinking>\n{reasoning}\n</thinking>\n\n{content}"

@@ -41,8 +41,8 @@ class ApprovalScope(Choice):
 class Decision:
     """A user's decision, or their client's.
 
-    `arguments` are what the user made of an edited call's. `content` answers a question, or is what a tool returned that the
-    client ran. `error` says why that failed, or why a call is denied if not by the user.
+    `arguments` are the call's as the user edited them. `content` answers a question, or is what a tool
+    returned that the client ran. `error` says why that failed, or why a call is denied if not by the user.
     """
 
     action: ApprovalAction

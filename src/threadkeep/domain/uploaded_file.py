@@ -75,8 +75,17 @@ class UploadedFile:
         return [
             original,
             *(
-                Payload(it.id, conversation_id, value, it.media_type, None, it.size, it.sha256, at)
-                for it in self.renditions.values()
+                Payload(
+                    rendition.id,
+                    conversation_id,
+                    value,
+                    rendition.media_type,
+                    None,
+                    rendition.size,
+                    rendition.sha256,
+                    at,
+                )
+                for rendition in self.renditions.values()
             ),
         ]
 

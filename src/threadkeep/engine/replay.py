@@ -211,10 +211,10 @@ class _Replaying:
             found=self._found(),
             open_calls=tuple(self._folding.open_calls),
             unknown=frozenset(
-                signature(it.call.server, it.call.tool_name, arguments)
-                for it in parts
-                if self._may_have_taken_effect(it.call)
-                for arguments in known.all_arguments_of(it)
+                signature(part.call.server, part.call.tool_name, arguments)
+                for part in parts
+                if self._may_have_taken_effect(part.call)
+                for arguments in known.all_arguments_of(part)
             ),
             used_servers=frozenset(it.call.server for it in parts if it.call.tool_call_id in self._used),
             model=self._model,
@@ -245,7 +245,7 @@ class _Replaying:
 
     def _noticed(self) -> frozenset[Notice]:
         return frozenset(
-            Notice(it.code, it.message) for it in self._folding.parts if isinstance(it, NoticePart)
+            Notice(part.code, part.message) for part in self._folding.parts if isinstance(part, NoticePart)
         )
 
     def _found(self) -> tuple[RetrievalHit, ...]:

@@ -119,8 +119,8 @@ class Toolbox:
         ours = dict(islice(allowed.items(), MOST_TOOLS - len(brought)))
         self._tools = {**ours, **brought}
         notices = [
-            Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {it.server}: {it.message}")
-            for it in unavailable
+            Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {server.server}: {server.message}")
+            for server in unavailable
         ]
         if replaced := [tool.name for tool in self._client_tools if tool.name in named]:
             names = ", ".join(replaced)

@@ -152,15 +152,15 @@ class OpenRequests:
         """What a call's server needs from the user, with the ids of the requests for it."""
         noted = [
             InputNoted(
-                key=it.key,
+                key=request.key,
                 request_id=self._user_requests.request_id(
-                    f"{call.use.id}/{call.state.rounds}/{it.key}/{_text(it)}"
+                    f"{call.use.id}/{call.state.rounds}/{request.key}/{_text(request)}"
                 ),
-                message=it.message,
-                schema=None if it.schema is None else dict(it.schema),
-                url=it.url,
+                message=request.message,
+                schema=None if request.schema is None else dict(request.schema),
+                url=request.url,
             )
-            for it in required.requests
+            for request in required.requests
         ]
         return InputAwaited(call.use.id, required.state, tuple(noted))
 
@@ -181,16 +181,16 @@ class OpenRequests:
         assert call.state.awaited is not None
         return [
             ApprovalRequest(
-                request_id=it.request_id,
+                request_id=request.request_id,
                 kind=ApprovalKind.ELICITATION,
-                message=it.message,
+                message=request.message,
                 expires_at=self._user_requests.expires_at,
                 tool_call_id=call.use.id,
-                schema=it.schema,
-                url=it.url,
+                schema=request.schema,
+                url=request.url,
             )
-            for it in call.state.awaited.requests
-            if it.request_id not in call.state.inputs
+            for request in call.state.awaited.requests
+            if request.request_id not in call.state.inputs
         ]
 
     def _about_call(self, call: Call) -> ApprovalRequest:

@@ -23,7 +23,8 @@ class ImportIds:
                 self._user_id, (ConversationId(id_), ConversationId(self.own_id(id_)))
             )
         owners = {
-            it: await self._store.whole_conversations.owner_of(kind, it) for it in (id_, self.own_id(id_))
+            candidate: await self._store.whole_conversations.owner_of(kind, candidate)
+            for candidate in (id_, self.own_id(id_))
         }
         for it, found in owners.items():
             if found == owner:

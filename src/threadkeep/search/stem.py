@@ -28,7 +28,7 @@ _STEP_4 = dict.fromkeys(
 ) | {"sion": "s", "tion": "t"}  # fmt: skip
 # The endings that stemming takes off, as they are typed: `y` where a later step sees `i`.
 _ENDINGS = frozenset(
-    re.sub("i$", "y", it) for it in ("s", "ies", "ed", "eed", "ing", *_STEP_2, *_STEP_3, *_STEP_4)
+    re.sub("i$", "y", ending) for ending in ("s", "ies", "ed", "eed", "ing", *_STEP_2, *_STEP_3, *_STEP_4)
 )
 
 

@@ -43,7 +43,9 @@ class Receipts:
         agent = await self._store.agents.get(conversation.agent_id)
         is_open = agent is not None and agent.is_open_to(user)
         summaries = [
-            texts[it.sha256].removeprefix(SUMMARY_HEADING) for it in receipt.components if it.name == SUMMARY
+            texts[component.sha256].removeprefix(SUMMARY_HEADING)
+            for component in receipt.components
+            if component.name == SUMMARY
         ]
         return ShownReceipt(
             receipt,

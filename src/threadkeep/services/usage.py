@@ -68,7 +68,7 @@ class Usages:
         for _ in range(0, MOST_AGENTS, AGENTS_A_PAGE):
             page = await self._store.agents.page(user.id, after=after, offset=0, limit=AGENTS_A_PAGE)
             budgets += self._spending.budgets_of_agents(
-                it for it in page if it.owner_id == user.id and user.may_use(it.id)
+                agent for agent in page if agent.owner_id == user.id and user.may_use(agent.id)
             )
             if len(page) < AGENTS_A_PAGE:
                 break

@@ -24,8 +24,8 @@ async def serve_promptx(project: Path, words: Words, clock: Callable[[], int], v
     async def list_tools(_: object, __: object) -> types.ListToolsResult:
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=it.name, description=it.description, input_schema=dict(it.input_schema))
-                for it in TOOLS
+                types.Tool(name=tool.name, description=tool.description, input_schema=dict(tool.input_schema))
+                for tool in TOOLS
             ]
         )
 

@@ -119,7 +119,9 @@ def agent_tools_view(tools: Iterable[Tool]) -> AgentToolsView:
     """An agent's tools."""
     return AgentToolsView(
         items=[
-            AgentToolView(server=it.server, name=it.name, description=it.description, effect=it.effect)
-            for it in tools
+            AgentToolView(
+                server=tool.server, name=tool.name, description=tool.description, effect=tool.effect
+            )
+            for tool in tools
         ]
     )

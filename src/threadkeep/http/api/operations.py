@@ -31,8 +31,8 @@ async def get_readiness(request: RequestContext) -> ReadinessView:
     failing, gateways = request.services.loops.failing, request.services.live_gateways
     gateways.look_soon()
     states = [
-        GatewayStateView(name=name, status=it.state, reason=it.reason or UNSET)
-        for name, it in gateways.health().items()
+        GatewayStateView(name=name, status=health.state, reason=health.reason or UNSET)
+        for name, health in gateways.health().items()
     ]
     is_degraded = failing or any(it.status is GatewayState.FAILING for it in states)
     return ReadinessView(

@@ -64,14 +64,14 @@ def _view(prompt: Prompt) -> PromptView:
     return PromptView(
         components=[
             PromptComponentView(
-                name=it.name,
-                text=it.text,
-                length=len(it.text),
-                truncated=it.left_out > 0,
-                left_out=it.left_out,
-                editable=it.name in editable,
+                name=component.name,
+                text=component.text,
+                length=len(component.text),
+                truncated=component.left_out > 0,
+                left_out=component.left_out,
+                editable=component.name in editable,
             )
-            for it in prompt.components
+            for component in prompt.components
         ],
         length=len(joined(prompt.components)),
         editable=editable,

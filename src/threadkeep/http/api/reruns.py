@@ -109,13 +109,13 @@ def _run_view(run: Run) -> ModelRunView:
         text=run.text,
         calls=[
             RunCallView(
-                tool_name=it.call.tool_name,
-                server=it.call.server,
-                arguments=it.arguments,
-                status=it.call.status,
-                in_both=it.in_both,
+                tool_name=call.call.tool_name,
+                server=call.call.server,
+                arguments=call.arguments,
+                status=call.call.status,
+                in_both=call.in_both,
             )
-            for it in run.calls
+            for call in run.calls
         ],
         usage=usage_view(run.usage),
         cost=cost_view(run.usage.cost),

@@ -286,13 +286,13 @@ async def get_turn_context(request: RequestContext, *, turn_id: str) -> ReceiptV
         model=receipt.model,
         components=[
             ComponentReceiptView(
-                name=it.name,
-                sha256=it.sha256,
-                length=it.length,
-                truncated=it.truncated,
-                text=shown.texts.get(it.sha256, UNSET),
+                name=component.name,
+                sha256=component.sha256,
+                length=component.length,
+                truncated=component.truncated,
+                text=shown.texts.get(component.sha256, UNSET),
             )
-            for it in receipt.components
+            for component in receipt.components
         ],
         summary=shown.summary,
         message_ids=receipt.message_ids,
@@ -305,11 +305,11 @@ async def get_turn_context(request: RequestContext, *, turn_id: str) -> ReceiptV
         shortened_results=receipt.shortened,
         files=[
             SentFileView(
-                type="image" if isinstance(it, ImageBlock) else "document",
-                file_name=it.file_name,
-                tokens=it.tokens,
+                type="image" if isinstance(file, ImageBlock) else "document",
+                file_name=file.file_name,
+                tokens=file.tokens,
             )
-            for it in shown.files
+            for file in shown.files
         ],
         prefix_share=receipt.prefix_share,
     )
@@ -374,7 +374,8 @@ def _good(turn: Turn, message: Message) -> Message:
             details={"turnId": turn.id},
         )
     kinds: dict[str, type[TurnFailed | BudgetExceeded]] = {
-        it.code: it for it in (GenerationFailed, GenerationTimeout, GenerationInterrupted, BudgetExceeded)
+        error.code: error
+        for error in (GenerationFailed, GenerationTimeout, GenerationInterrupted, BudgetExceeded)
     }
     if message.error is not None:
         kind, reason = kinds.get(message.error.code, GenerationFailed), message.error.message

@@ -259,7 +259,9 @@ def _preview(arguments: object) -> str:
     if not isinstance(arguments, Mapping):
         return ""
     values = [
-        it for it in cast("Mapping[str, object]", arguments).values() if isinstance(it, str | int | float)
+        value
+        for value in cast("Mapping[str, object]", arguments).values()
+        if isinstance(value, str | int | float)
     ]
     text = " ".join(", ".join(str(it)[:MOST_PREVIEW] for it in values[:3]).split())
     return text if len(text) <= MOST_PREVIEW else f"{text[: MOST_PREVIEW - 1]}…"

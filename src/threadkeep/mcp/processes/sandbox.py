@@ -143,7 +143,9 @@ class Sandbox:
         code = (CODE / "threadkeep", Path(sys.prefix), Path(sys.base_prefix))
         tools = (home / tool for home in _homes() for tool in _TOOLS)
         shown = {
-            it.resolve() for it in (*self.shown, *code, *tools, *_tools_in(command, path)) if it.exists()
+            folder.resolve()
+            for folder in (*self.shown, *code, *tools, *_tools_in(command, path))
+            if folder.exists()
         }
         around = {*self._hidden(), *map(Path, PRIVATE)}
         return {it for it in shown if not around.isdisjoint((it, *it.parents))}

@@ -98,12 +98,13 @@ def charge_values(charges: Iterable[Charge], turn_id: TurnId | None = None) -> l
     """Charges as rows of `:charges`, with what they settle and their turn."""
     return [
         (
-            it.id, it.payer.user_id, it.payer.agent_id, it.payer.key_id, it.purpose, it.model,
-            it.usage.input_tokens, it.usage.output_tokens, it.usage.cache_read_tokens,
-            it.usage.cache_write_tokens, it.usage.estimated, *_cost_values(it.usage.cost),
-            int(it.is_first), it.at, it.day, it.reservation_id, turn_id,
+            charge.id, charge.payer.user_id, charge.payer.agent_id, charge.payer.key_id, charge.purpose,
+            charge.model, charge.usage.input_tokens, charge.usage.output_tokens,
+            charge.usage.cache_read_tokens, charge.usage.cache_write_tokens, charge.usage.estimated,
+            *_cost_values(charge.usage.cost), int(charge.is_first), charge.at, charge.day,
+            charge.reservation_id, turn_id,
         )
-        for it in charges
+        for charge in charges
     ]  # fmt: skip
 
 
