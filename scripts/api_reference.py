@@ -87,7 +87,13 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     described = [it for it in operation["parameters"] if it["in"] != "path"]
     if described:
         rows = [
-            (f"`{it['name']}`", it["in"], _type(it["schema"]), _default(it["schema"]), it["description"])
+            (
+                f"`{it['name']}`",
+                it["in"],
+                _type(it["schema"]),
+                _default(it["schema"]),
+                _description(it) or _description(it["schema"]),
+            )
             for it in described
         ]
         parts.append("\n" + _table(("parameter", "in", "type", "default", ""), rows))
@@ -122,7 +128,7 @@ def _object(name: str, schema: Schema) -> str:
             f"`{field}`" + ("" if field in required else " ?"),
             _type(it),
             _default(it),
-            " ".join(it.get("description", "").split()),
+            _description(it),
         )
         for field, it in schema.get("properties", {}).items()
     ]
@@ -164,6 +170,12 @@ def _limits(schema: Schema) -> str:
     if least is None and most is None:
         return ""
     return f" ({'' if least is None else least}…{'' if most is None else most})"
+
+
+def _description(described: Schema) -> str:
+    """In the schema of something optional, only what is not null is described."""
+    kinds: list[Schema] = [described, *described.get("anyOf", ())]
+    return next((" ".join(it["description"].split()) for it in kinds if it.get("description")), "")
 
 
 def _default(schema: Schema) -> str:

@@ -20,7 +20,7 @@ NO_SERVER = {"THREADKEEP_PORT": "0"}
 """Nobody can listen there: a command finds no server, and a server takes a free port."""
 
 _OF_A_PERSON = ("THREADKEEP_", "ANTHROPIC_", "OPENAI_", "PROMPTX_", "XDG_")
-_OF_CI = {"CI", "FORCE_COLOR", "CLICOLOR_FORCE"}
+OF_CI = {"CI", "FORCE_COLOR", "CLICOLOR_FORCE"}
 _FOR_TESTS = {
     "THREADKEEP_FUZZ_EXAMPLES", "THREADKEEP_POINT", "THREADKEEP_SEED", "THREADKEEP_TEST_POSTGRES_URL",
 }  # fmt: skip
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Where the tests run: in each worker, not in the process that starts these."""
     if hasattr(config, "workerinput") or config.getoption("dist", "no") == "no":
         theirs = [it for it in os.environ if it.startswith(_OF_A_PERSON) and it not in _FOR_TESTS]
-        for name in {*theirs, *_OF_CI.intersection(os.environ)}:
+        for name in {*theirs, *OF_CI.intersection(os.environ)}:
             del os.environ[name]
         home = tempfile.mkdtemp(prefix="threadkeep-home-")
         config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))

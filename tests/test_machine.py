@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import OF_CI
 from tests.serving import environment, run
 from threadkeep import Settings
 from threadkeep.client.client import USUAL_URL
@@ -57,12 +58,15 @@ def test_nothing_of_a_person_is_found(tmp_path: Path):
     started = run("settings", folder=tmp_path)
     assert f"THREADKEEP_DATA = {Settings.load({}).data}\n" in started.stdout, started
     assert environment({})["HOME"] == str(Path.home())
+    for names in (os.environ, environment({})):
+        assert not OF_CI.intersection(names)
 
 
 def test_tests_pass_beside_a_server_settings_and_data_of_the_person_who_runs_them(
     tmp_path: Path, calls: list[str]
 ):
     theirs = {"HOME": str(tmp_path), "THREADKEEP_DATA": str(tmp_path / "data"), "OPENAI_API_KEY": "theirs"}
+    theirs |= dict.fromkeys(OF_CI, "1")
     (tmp_path / "threadkeep.toml").write_text('gateway = "of the person"')
     for folder in (".threadkeep", "data"):
         (tmp_path / folder).write_text("no folder: a command that looks here fails")

@@ -1,6 +1,6 @@
 """Which gateway reaches a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -60,7 +60,6 @@ DEMONSTRATION = GatewayConfig(name="default", kind=GatewayKind.LOCAL)
         ("work/fast", "work/fast"),
         ("work/vendor/large", "work/vendor/large"),
         ("fast", "work/fast"),
-        ("vendor/large", "work/vendor/large"),
         ("both", "default/both"),
         ("unlisted", "default/unlisted"),
     ],
@@ -73,24 +72,57 @@ def test_model_is_reached_by_its_id_or_by_a_name_that_only_one_gateway_lists(wan
 
 
 @pytest.mark.parametrize(
-    "default", [config_of("default", default="main"), config_of("default", "main"), DEMONSTRATION]
+    "others",
+    [
+        (config_of("default", default="main"),),
+        (config_of("default", "main"),),
+        (DEMONSTRATION,),
+        (config_of("default", default="brief/fast"),),
+        (config_of("default", "brief/fast", "main"),),
+        (config_of("default", default="main"), config_of("router", "brief/fast")),
+        (config_of("router", "brief/fast"),),
+        (config_of("router", "brief/fast"), config_of("house", "brief/fast")),
+        (config_of("router", "brief/fast"), config_of("default", default="brief/fast")),
+    ],
+    ids=lambda others: " ".join(f"{it.name}={','.join(connect(it).listed)}" for it in others),
 )
-async def test_conversation_for_a_removed_gateway_never_goes_to_another(default: GatewayConfig):
-    registry = registry_of(default)
+async def test_conversation_for_a_removed_gateway_never_goes_to_another(others: Sequence[GatewayConfig]):
+    registry = registry_of(*others)
     await registry.replace_added([config_of("brief", "fast")])
-    assert registry.get("brief/fast").id == "brief/fast"
+    for find in (registry.get, registry.choose):
+        assert find("brief/fast").id == "brief/fast"
     await registry.replace_added([])
     for find in (registry.get, registry.choose):
         with pytest.raises(ModelNotFound, match="brief"):
             find("brief/fast")
 
 
-def test_default_gateway_has_models_with_a_slash_under_its_own_name_or_as_its_default():
-    registry = registry_of(config_of("default", default="vendor/main"))
-    assert registry.get("vendor/main").id == "default/vendor/main"
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_models_with_a_slash_are_reached_under_their_gateways_name(is_listed: bool):
+    router = config_of("router", "vendor/large", *(("vendor/small",) if is_listed else ()))
+    registry = registry_of(config_of("default", default="vendor/main"), router)
+    assert registry.get(None).id == "default/vendor/main"
+    assert registry.choose("default/vendor/main").id == "default/vendor/main"
+    assert registry.choose("router/vendor/large").id == "router/vendor/large"
     assert registry.get("default/vendor/other").id == "default/vendor/other"
-    with pytest.raises(ModelNotFound, match="choose 'default/vendor/other'"):
-        registry.choose("vendor/other")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        ("vendor/main", "default/vendor/main"),
+        ("vendor/large", "default/vendor/large, router/vendor/large"),
+        ("vendor/other", "default/vendor/other"),
+        ("vendor/", "default/vendor/"),
+    ],
+)
+def test_refused_name_with_a_slash_says_under_which_ids_other_gateways_could_have_it(wanted: str, ids: str):
+    default = config_of("default", default="vendor/main")
+    registry = registry_of(default, config_of("router", "vendor/large"))
+    for find in (registry.get, registry.choose):
+        with pytest.raises(ModelNotFound, match="No gateway 'vendor' has this model") as refused:
+            find(wanted)
+        assert refused.value.message.endswith(f": {ids}.")
 
 
 async def test_model_of_a_gateway_that_cannot_be_used_says_why():

@@ -74,6 +74,16 @@ def test_operator_allows_models_by_id_or_name_and_always_the_default(allowed: st
             choice.own(agent)
 
 
+@pytest.mark.parametrize("allowed", ["vendor/large", "default/vendor/large"])
+def test_operator_names_models_with_a_slash_in_the_settings_as_the_provider_does(allowed: str):
+    choice = ModelChoice(registry_of(config_of("default", default="vendor/main")), [allowed])
+    assert choice.own(agent_of()).id == "default/vendor/main"
+    for model in ("default/vendor/main", "default/vendor/large"):
+        assert choice.own(agent_of(model)).id == choice.checked(AgentDraft("A", model=model)).model == model
+    with pytest.raises(ModelNotAllowed, match="operator"):
+        choice.own(agent_of("default/vendor/small"))
+
+
 def test_models_of_an_agent_are_stored_by_their_ids():
     draft = AgentDraft(
         "A", model="fast", settings=AgentSettings(models=("*", "slow"), fallback_models=("main", "slow"))

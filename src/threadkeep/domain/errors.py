@@ -12,16 +12,19 @@ ThreadkeepError
 │   ├── ConversationNotFound
 │   ├── MessageNotFound
 │   ├── TurnNotFound
-│   ├── BriefingNotFound
-│   ├── CompactionNotFound
 │   ├── ApprovalNotFound
+│   ├── BriefingNotFound
+│   ├── MemoryNotFound
+│   ├── CompactionNotFound
 │   ├── DocumentNotFound
 │   ├── ArtifactNotFound
+│   ├── FileNotFound
 │   ├── UserNotFound
 │   ├── ModelNotFound              no gateway has it
 │   ├── GatewayNotFound
 │   ├── KeyNotFound
 │   ├── ImportNotFound
+│   ├── ShareNotFound
 │   ├── RoleNotFound               the agent has no such role; the message lists those it has
 │   ├── McpServerNotFound
 │   └── RouteNotFound              no route has this path
@@ -35,6 +38,7 @@ ThreadkeepError
 ├── HeadersTooLarge
 ├── RequestTimeout                 the request did not arrive in time
 ├── TooManyConnections             this node has reached its connection limit
+├── RangeNotSatisfiable            a `Range` beyond the file's end
 ├── UnsupportedDocument            an unsupported file type, or an empty file
 ├── UnsupportedFile                a file that messages don't accept: wrong type, too many pixels, or damaged
 ├── ModelNotAllowed                the operator does not allow this model
@@ -47,6 +51,7 @@ ThreadkeepError
 │   ├── PathChanged                the client shows an outdated path
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
+│   ├── ConversationFull           more messages than the operator allows
 │   ├── NotRerunnable              what the turn's model received is not stored
 │   └── IllegalTransition          the current state doesn't allow this step
 ├── ApprovalExpired                nobody answered in time, or the turn has ended
@@ -185,14 +190,20 @@ class FileNotFound(NotFound):
 
 
 class UserNotFound(NotFound):
+    """There is no such user; only admins name others."""
+
     code, noun = "USER_NOT_FOUND", "user"
 
 
 class ModelNotFound(NotFound):
+    """No gateway has this model."""
+
     code, noun = "MODEL_NOT_FOUND", "model"
 
 
 class GatewayNotFound(NotFound):
+    """There is no gateway of this name."""
+
     code, noun = "GATEWAY_NOT_FOUND", "gateway"
 
 
@@ -215,6 +226,8 @@ class RoleNotFound(NotFound):
 
 
 class McpServerNotFound(NotFound):
+    """The agent has no MCP server of this name."""
+
     code, noun = "MCP_SERVER_NOT_FOUND", "MCP server"
 
 
@@ -331,7 +344,9 @@ class Conflict(ThreadkeepError):
 
 
 class TurnInProgress(Conflict):
-    """A turn is running in the conversation, or it is changing too quickly; `details.turnId` is the turn."""
+    """A turn is running in the conversation, and `details.turnId`, if it is there, is its id; or the
+    conversation is changing too quickly: try again.
+    """
 
     code = "TURN_IN_PROGRESS"
 

@@ -142,35 +142,42 @@ class GatewayRegistry:
     def _find(self, model: str) -> tuple[ConfiguredGateway, str]:
         """The gateway of a model, and the model's name there.
 
-        What begins with a gateway's name belongs to that gateway, also after it was removed: another one must
-        not receive the conversation.
+        What begins with a name and a slash belongs to the gateway of that name, also after it was removed:
+        another one must not receive the conversation, though it lists the same string.
         """
         default = self._default()
-        named, _, name = model.partition("/")
+        named, slash, name = model.partition("/")
         if name and named in self.gateways:
             return self.gateways[named], name
+        if slash:
+            raise ModelNotFound(self._nobody_has(model, named, default), param="model")
         having = [it for it in self.gateways.values() if model in it.listed]
         if len(having) == 1:
             return having[0], model
         # None or several list it: then it is the default gateway's, unless only others list it.
-        if default in having or not (having or name):
+        if default in having or not having:
             return default, model
-        if not having:
-            raise ModelNotFound(self._nobody_has(model, named, default), param="model")
-        ids = ", ".join(f"{it.config.name}/{model}" for it in having)
         raise ModelNotFound(
-            f"Several gateways have the model {model!r}. Choose one of: {ids}.", param="model"
+            f"Several gateways have the model {model!r}. Choose one of: {_ids(model, having)}.", param="model"
         )
 
     def _nobody_has(self, model: str, named: str, default: ConfiguredGateway) -> str:
+        """Why a name with a slash is no model's, and whose it could be."""
         if problem := self._problems.get(named):
             return f"No gateway has the model {model!r}. The gateway {named!r} can't be used: {problem}"
-        if default.config.is_closed:
+        could = [
+            it
+            for it in self.gateways.values()
+            if model in it.listed or (it is default and not it.config.is_closed)
+        ]
+        if not could:
             return f"No gateway has the model {model!r}. Choose another."
-        own = f"{default.config.name}/{model}"
-        return (
-            f"There is no gateway {named!r}. If the gateway {default.config.name!r} has it, choose {own!r}."
-        )
+        ids = _ids(model, could)
+        return f"No gateway {named!r} has this model. If another gateway has it, choose its id: {ids}."
+
+
+def _ids(model: str, gateways: Iterable[ConfiguredGateway]) -> str:
+    return ", ".join(f"{it.config.name}/{model}" for it in gateways)
 
 
 def _health(gateway: Gateway) -> GatewayHealth:

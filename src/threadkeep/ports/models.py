@@ -41,7 +41,9 @@ ModelState = Literal["none", "demonstration", "connected"]
 
 
 class Models(Protocol):
-    """The models of all gateways. A model's id is `gateway/name`; a bare name works if it is unambiguous."""
+    """The models of all gateways. A model's id is `gateway/name`; a bare name works if it is unambiguous and
+    has no slash.
+    """
 
     def get(self, model: str | None) -> ConnectedModel:
         """A model that is in use; None is the one for agents that don't name one.

@@ -196,8 +196,8 @@ class Sending:
                 agent = await self._starts.agent_of(user, conversation)
                 most = agent.settings.max_message_chars
                 check_user_content(message.content, most=most, has_files=bool(message.files))
-                if message.model is not None:  # also one that waits is refused now, not later
-                    self._starts.chosen_model(agent, message.model)
+                if message.model is not None:  # one that waits, too, is refused now, and keeps its gateway
+                    message = replace(message, model=self._starts.chosen_model(agent, message.model))
                 await self._client_tools.check(user, agent, conversation, message.begun_with)
                 try:
                     return await self._send_once(user, agent, place, message, key, claim)

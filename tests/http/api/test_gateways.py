@@ -331,6 +331,37 @@ async def test_model_of_a_deleted_gateway_is_a_clear_error_and_a_running_turn_fi
     assert (await alice.get(f"/api/models?agentId={agent['id']}")).json()["items"] == []
 
 
+async def test_what_was_meant_for_a_deleted_gateway_never_goes_to_one_that_lists_the_same(
+    admin: httpx.AsyncClient, alice: httpx.AsyncClient, provider: ScriptedModel
+):
+    names = ["main", "work/large", "work/small"]
+    await connect(admin, provider)
+    with ScriptedModel() as other:
+        await connect(admin, other, name="other", models=names, apiKey="sk-scripted")
+        settings = {"models": ["*"], "fallbackModels": ["work/small"]}
+        agent = (await new_agent(alice, model="work/large", settings=settings))["id"]
+        conversation = (await new_conversation(alice, agent, title="t"))["id"]
+        gate = Gate()
+        provider.script([Wait(gate), Say("Before.")])
+        turn = asyncio.create_task(ask(alice, conversation))
+        await provider.until_requests(1)
+        assert (await ask(alice, conversation, whenBusy="queue", model="small")).status_code == 202
+        assert (await admin.patch(f"{PATH}/other", json={"models": [*names, "small"]})).status_code == 200
+        assert (await admin.delete(f"{PATH}/work")).status_code == 204
+        gate.open()
+        assert (await turn).json()["content"] == "Before."
+        (waiting,) = (await alice.get(f"/api/conversations/{conversation}")).json()["queued"]
+        assert (waiting["model"], waiting["held"]) == ("work/small", True)
+        fresh = (await new_conversation(alice, agent, title="t"))["id"]
+        for asked in ({}, {"model": "work/large"}, {"model": "work/small"}):
+            refusal(await ask(alice, fresh, **asked), 404, "MODEL_NOT_FOUND", "model")
+        copied = await alice.post(f"/api/agents/{agent}/duplicate")
+        refusal(copied, 404, "MODEL_NOT_FOUND", "model")
+        other.script([Status(429, retry_after="3600")])
+        await ask(alice, fresh, model="other/main")
+        assert [it.body["model"] for it in other.requests] == ["main"]
+
+
 async def test_agent_runs_on_after_its_model_was_removed_from_the_list(
     admin: httpx.AsyncClient, alice: httpx.AsyncClient, provider: ScriptedModel
 ):
