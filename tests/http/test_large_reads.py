@@ -14,6 +14,7 @@ from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, new_conversation, stored
 from tests.loop_time import watching_the_loop
 from tests.making import keep_turn
+from threadkeep.domain.execution import MOST_PARTS
 from threadkeep.services import outside
 from threadkeep.storage import messages as stored_messages
 
@@ -162,6 +163,30 @@ async def test_loop_stays_free_while_a_large_conversation_is_read(
     assert busy.longest_s < 0.05, busy.what
 
 
+async def test_loop_stays_free_while_the_largest_run_of_another_engine_is_recorded(
+    api: Api, alice: httpx.AsyncClient
+):
+    conversation = await new_conversation(alice)
+    path = f"/api/conversations/{conversation['id']}/executions"
+    tools = [{"toolName": "t", "arguments": {"at": "the sea"}, "result": "x" * 2_000}] * 9
+    nodes: list[Json] = [
+        {"id": f"{n}", "type": "NodeCompleted", "runId": "r", "at": n, "node": "n", "tools": tools}
+        for n in range(MOST_PARTS // 10)
+    ]
+    ends: list[Json] = [
+        {"id": "start", "type": "ExecutionStarted", "runId": "r", "at": 0, "input": "When?"},
+        {"id": "end", "type": "ExecutionCompleted", "runId": "r", "at": 9_999, "output": "x" * 2_000_000},
+    ]
+    async with watching_the_loop() as busy:
+        for events in (nodes, ends, nodes, ends):
+            content = msgspec.json.encode({"events": events})
+            response = await alice.post(path, content=in_pieces(content))
+            assert response.status_code == 200, response.text[:500]
+    (run,) = response.json()["items"]
+    assert run["turnId"]
+    assert busy.longest_s < 0.05, busy.what
+
+
 def _items(count: int, text: str) -> list[Json]:
     return [{"role": "user", "content": text} for _ in range(count)]
 
@@ -178,7 +203,20 @@ _FILE = {
     "file_data": "data:text/plain;base64," + "QUJD" * 2_000_000,
 }
 _HISTORY = [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}] * 30_000
+_RUN: Json = {"at": 1_000, "node": "n", "type": "NodeCompleted", "tools": [{"toolName": "t"}] * 8}
 WRITES: dict[str, tuple[str, Json]] = {
+    "events of runs": (
+        "/api/conversations/{id}/executions",
+        {"events": [{**_RUN, "id": f"{n}", "runId": f"{n % 8}"} for n in range(1_000)]},
+    ),
+    "artifacts of a run": (
+        "/api/conversations/{id}/executions",
+        {
+            "events": [
+                {**_RUN, "id": f"{n}", "runId": f"{n}", "artifactIds": ["{id}"] * 999} for n in range(40)
+            ]
+        },
+    ),
     "references in tools": (
         "/v1/responses",
         {"input": "hi", "store": False, "tools": [_function(n, _ZEROS) for n in range(3)]},

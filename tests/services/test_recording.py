@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.execution import ExecutedTool, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.ids import AgentId, MessageId, PayloadId, UserId
@@ -32,13 +34,13 @@ END = ExecutionEvent("4", ExecutionEventType.COMPLETED, "r", 2_000, output="In M
 
 
 def recorded(*events: ExecutionEvent) -> RecordedTurn:
-    turn = record(CONVERSATION, events, 3_000)
+    turn = record(CONVERSATION.id, events)
     assert turn is not None
     return turn
 
 
 def reply_of(*events: ExecutionEvent) -> Message:
-    return recorded(*events).ended.assistant_message
+    return recorded(*events).reply
 
 
 def test_nodes_tools_sources_files_and_output_become_parts_in_their_order():
@@ -76,18 +78,23 @@ def test_older_fields_are_views_of_these_parts():
 
 def test_its_messages_follow_the_end_of_the_path():
     turn = recorded(START, END)
-    assert (turn.user_message.parent_id, turn.ended.assistant_message.parent_id) == (
-        "m4",
-        turn.user_message.id,
-    )
-    assert turn.ended.conversation.tip_id == turn.ended.assistant_message.id
+    grown, asked = CONVERSATION.add_run(turn.user_message, turn.reply.id, 3_000, title=turn.title)
+    assert (asked.seq, asked.parent_id, turn.reply.parent_id) == (5, "m4", asked.id)
+    assert (grown.last_seq, grown.tip_id, grown.title) == (6, turn.reply.id, "What is due?")
+
+
+@pytest.mark.parametrize("given", [("c", "c", "c"), (None, "2:0", "2:1:1"), ("2:1:1", "2:1:1", "2:1:1")])
+def test_each_call_has_an_id_of_its_own_whatever_ids_the_engine_gave(given: tuple[str | None, ...]):
+    tools = tuple(ExecutedTool("x", {}, tool_call_id=it) for it in given)
+    reply = reply_of(START, replace(SEARCH, tools=tools), END)
+    assert len({it.tool_call_id for it in reply.tool_calls}) == 3
 
 
 def test_log_of_the_run_folds_to_the_same_parts_as_far_as_events_tell():
     turn = recorded(START, SEARCH, WRITE, END)
-    reply = turn.ended.assistant_message
+    reply = turn.reply
     empty = replace(reply, parts=(), status=MessageStatus.PENDING)
-    folded = fold(empty, events_of(turn.ended.turn, reply))
+    folded = fold(empty, events_of(turn.turn, reply))
     assert [it.type for it in folded.parts] == [it.type for it in reply.parts if it.type != "file"]
     assert [it.iteration for it in folded.parts] == [it.iteration for it in reply.parts if it.type != "file"]
     assert (folded.content, folded.citations) == (reply.content, reply.citations)
@@ -107,4 +114,4 @@ def test_tool_that_was_left_running_is_interrupted_and_no_time_is_negative():
 
 
 def test_run_without_an_end_is_no_turn_yet():
-    assert record(CONVERSATION, [START, SEARCH], 3_000) is None
+    assert record(CONVERSATION.id, [START, SEARCH]) is None

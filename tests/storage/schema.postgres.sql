@@ -545,6 +545,16 @@ CREATE TABLE tk_reservations (
     CONSTRAINT tk_reservations_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text, 'completion'::text]))),
     CONSTRAINT tk_reservations_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
+CREATE TABLE tk_runs (
+    bytes bigint NOT NULL,
+    conversation_id uuid NOT NULL,
+    has_end boolean NOT NULL,
+    has_start boolean NOT NULL,
+    parts bigint NOT NULL,
+    run_id text NOT NULL,
+    CONSTRAINT tk_runs_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_runs_pkey PRIMARY KEY (conversation_id, run_id)
+);
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL,
     title text,
@@ -801,6 +811,8 @@ CREATE INDEX tk_reservation_time ON public.tk_reservations USING btree (at);
 CREATE INDEX tk_reservation_user ON public.tk_reservations USING btree (user_id);
 CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);
 CREATE UNIQUE INDEX tk_running_import ON public.tk_imports USING btree (user_id) WHERE (status = 'RUNNING'::text);
+CREATE INDEX tk_runs_complete ON public.tk_runs USING btree (conversation_id, run_id) WHERE (has_start AND has_end);
+CREATE UNIQUE INDEX tk_runs_pkey ON public.tk_runs USING btree (conversation_id, run_id);
 CREATE UNIQUE INDEX tk_searchable_pkey ON public.tk_searchable USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agent_id, server);
 CREATE INDEX tk_share_conversation ON public.tk_shares USING btree (conversation_id, created_at);

@@ -60,6 +60,7 @@ CREATE INDEX tk_request_began ON tk_requests (began_at);
 CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
+CREATE INDEX tk_runs_complete ON tk_runs (conversation_id, run_id) WHERE has_start AND has_end;
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
 CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
@@ -514,6 +515,15 @@ CREATE TABLE tk_reservations (
     at bigint NOT NULL,
     day text NOT NULL,
     fence bigint NOT NULL DEFAULT 0
+);
+CREATE TABLE tk_runs (
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    run_id text NOT NULL,
+    parts bigint NOT NULL,
+    bytes bigint NOT NULL,
+    has_start boolean NOT NULL,
+    has_end boolean NOT NULL,
+    PRIMARY KEY (conversation_id, run_id)
 );
 CREATE TABLE tk_searchable (
     conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,

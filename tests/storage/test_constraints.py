@@ -126,6 +126,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "conversation_id": at.conversation, "run_id": "r", "event_id": "e", "type": "t", "at": NOW,
         "event": "{}",
     },
+    "tk_runs": lambda at: {
+        "conversation_id": at.conversation, "run_id": "r", "parts": 1, "bytes": 1, "has_start": False,
+        "has_end": False,
+    },
     "tk_briefings": lambda at: {
         "id": new_uuid(), "agent_id": at.agent, "user_id": at.user, "title": "t", "summary": "s",
         "priority": "P1", "message_id": at.message, "created_at": NOW,
@@ -365,7 +369,7 @@ async def test_user_creates_one_conversation_with_a_key(database: Database, plac
 
 
 async def test_same_event_chunk_or_tool_call_is_kept_once(database: Database, place: Place):
-    for table in ("tk_turn_chunks", "tk_tool_calls", "tk_receipts", "tk_executions"):
+    for table in ("tk_turn_chunks", "tk_tool_calls", "tk_receipts", "tk_executions", "tk_runs"):
         await add(database, table, place)
         await refused(database, table, place)
 

@@ -2,14 +2,16 @@
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import pytest
 
+from tests.executing import executions_on
 from tests.making import (
     ALICE,
     BOB,
@@ -29,15 +31,18 @@ from tests.making import (
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus, WholeConversation
 from threadkeep.domain.errors import StorageConflict, StorageUnavailable
+from threadkeep.domain.execution import MOST_PARTS, ExecutedTool, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.user import User
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
 from threadkeep.storage import purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
+from threadkeep.storage.executions import RecordedRun
 from threadkeep.storage.imports import writing
 from threadkeep.storage.imports.writing import WritingStopped
 from threadkeep.storage.store import Store, store_on, store_reading
@@ -160,6 +165,7 @@ OWN_TABLES = (
     "tk_conversations", "tk_messages", "tk_turns", "tk_turn_chunks", "tk_tool_calls", "tk_payloads",
     "tk_payload_contents", "tk_files", "tk_file_forms", "tk_file_uses", "tk_contents", "tk_compactions",
     "tk_feedback", "tk_receipts", "tk_receipt_texts", "tk_prompt_texts", "tk_entries", "tk_searchable",
+    "tk_executions", "tk_runs",
 )  # fmt: skip
 
 
@@ -312,6 +318,73 @@ async def test_others_write_between_the_pieces(database: Database):
     assert len(waited) > 3
     # PostgreSQL has no queue of writes: pieces are stored beside others' writes.
     assert database.dialect == "postgres" or max(waited) <= 3
+
+
+def run(parts: int) -> list[list[ExecutionEvent]]:
+    """A run of another engine with as many parts, in requests of 1,000 events at most."""
+    tool = ExecutedTool("look", {"at": "the sea"}, result="x" * 50)
+    node = partial(
+        ExecutionEvent, type=ExecutionEventType.NODE_COMPLETED, run_id="r", node="n", tools=(tool,)
+    )
+    nodes = [node(f"{number}", at=NOW + number) for number in range(parts // 2)]
+    ends = [
+        ExecutionEvent("start", ExecutionEventType.STARTED, "r", NOW - 1, input="When?"),
+        ExecutionEvent("end", ExecutionEventType.COMPLETED, "r", NOW + parts, output="Noon."),
+    ]
+    return [*(nodes[at : at + 1000] for at in range(0, len(nodes), 1000)), ends]
+
+
+async def record_run(store: Store, conversation: Conversation, parts: int = 4) -> Sequence[RecordedRun]:
+    """Records all of a run; returns what the last request was answered."""
+    executions = executions_on(store)
+    found: Sequence[RecordedRun] = ()
+    for events in run(parts):
+        found = await executions.record(User(ALICE), conversation.id, events)
+    return found
+
+
+async def test_largest_run_of_another_engine_is_written_in_two_transactions_within_its_limit(
+    database: Database,
+):
+    store = await store_on(database)
+    conversation = await keep_conversation(store, await keep_agent(store))
+    counting = Pieces(database)
+    ((_, turn_id),) = [
+        (it.run_id, it.turn_id)
+        for it in await record_run(await store_with(counting), conversation, MOST_PARTS)
+    ]
+    (adding, ending, recording) = counting.rows
+    events, calls = MOST_PARTS // 2 + 2, MOST_PARTS // 2
+    assert (adding, ending) == (calls + 2, 2 + 2)
+    logged = len(await store.log.read(cast("Any", turn_id), 0))
+    assert recording <= events + calls + logged + 2 * BESIDE
+    reply = await latest(store, conversation)
+    assert len(reply.tool_calls) == calls
+    assert await store.conversations.purge(ALICE, conversation.id)
+    assert await left_in(database) == {}
+
+
+@pytest.mark.parametrize("goes_on", ["the engine repeats its last request", "the cleanup finishes it"])
+async def test_crash_between_a_runs_events_and_its_turn_loses_nothing(goes_on: str, database: Database):
+    store = await store_on(database)
+    conversation = await keep_conversation(store, await keep_agent(store))
+    for at in range(3):
+        killed = await store_with(Pieces(database, ends_before=at))
+        with pytest.raises(StorageUnavailable):
+            await record_run(killed, conversation)
+        assert not await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=9)
+    executions = executions_on(store)
+    if goes_on == "the cleanup finishes it":
+        await executions.finish_left()
+    else:
+        await executions.record(User(ALICE), conversation.id, run(4)[-1])
+    messages = await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=9)
+    assert [it.text for it in messages] == ["When?", "Noon."]
+    ((_, turn_id),) = [(it.run_id, it.turn_id) for it in await record_run(store, conversation)]
+    assert turn_id == messages[0].turn_id
+    assert len(await store.messages.page(conversation.id, MessageWindow(), offset=0, limit=9)) == 2
+    left = await left_in(database)
+    assert not left.keys() & {"tk_executions", "tk_runs"}
 
 
 async def test_stopped_import_leaves_nothing_to_see(database: Database):

@@ -110,6 +110,7 @@ def build_hourly(settings: Settings, services: Services, background: Background,
 
     hourly = HourlyJobs(
         deleted_conversations=lambda: conversations.purge_expired(clock()),
+        runs_without_a_turn=services.executions.finish_left,
         turn_logs=lambda: store.log.trim(clock() - kept_ms),
         requests_of_ended_turns=lambda: store.approvals.close_of_ended(clock()),
         receipt_prompts=store.receipts.forget_texts,

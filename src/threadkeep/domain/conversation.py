@@ -320,6 +320,25 @@ class Conversation:
             grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
         return grown, messages
 
+    def add_run(
+        self, asked: Message, reply_id: MessageId, now: int, *, title: str | None
+    ) -> tuple["Conversation", Message]:
+        """Adds a turn that ran elsewhere: its question and, as the next message, its reply. It need not be
+        idle. `title` becomes the conversation's unless it has one already.
+        """
+        asked = replace(asked, seq=self.last_seq + 1, parent_id=self.tip_id)
+        grown = replace(
+            self,
+            last_seq=self.last_seq + 2,
+            message_count=self.message_count + 2,
+            updated_at=now,
+            last_message_at=now,
+            tip_id=reply_id,
+        )
+        if self.title is None:
+            grown = replace(grown, title=title, title_source=TitleSource.DERIVED)
+        return grown, asked
+
     def check_idle(self) -> None:
         """Refuses an action while the agent replies."""
         if self.active_turn_id is not None:

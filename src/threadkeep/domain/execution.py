@@ -14,6 +14,10 @@ from threadkeep.domain.text import check_line, is_blank
 from threadkeep.domain.tool_call import ToolCallStatus
 
 MOST_ID_CHARACTERS = 200
+MOST_PARTS = 2_000
+"""Of a run: its events and their tools, citations and artifacts. It becomes a reply in one transaction."""
+MOST_BYTES = 8 * 1024 * 1024
+"""Of a run's events as they are stored; large values of tools are stored apart."""
 
 
 class ExecutionEventType(Choice):
@@ -66,6 +70,11 @@ class ExecutionEvent:
     usage: Usage | None = None
     model: str | None = None
     error: str | None = None
+
+    @property
+    def part_count(self) -> int:
+        """How much it adds to its run."""
+        return 1 + len(self.tools) + len(self.citations) + len(self.artifact_ids)
 
     def __post_init__(self) -> None:
         check_line(self.id, "id", most=MOST_ID_CHARACTERS)

@@ -26,6 +26,11 @@ _encode = msgspec.json.Encoder().encode
 Keep = Callable[[Payload, bytes], Awaitable[None]]
 
 
+def is_large_value(value: object) -> bool:
+    """Whether a value is too large for a row."""
+    return value is not None and len(_encode(value)) > MOST_INLINE_BYTES
+
+
 class TooLarge(Exception):
     """A value or file is larger than allowed; the message is for people."""
 

@@ -31,6 +31,8 @@ class HourlyJobs:
     """Purges conversations that were deleted longer ago than the retention period, and what is left of
     imports, forks and purges that a crash has ended.
     """
+    runs_without_a_turn: HourlyJob
+    """Makes turns of other engines' complete runs, where a crash came in between."""
     turn_logs: HourlyJob
     """Trims the logs of turns that ended long ago; their replies have what they said."""
     requests_of_ended_turns: HourlyJob

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.context.titles import derive_title
-from threadkeep.domain.conversation import Conversation, EndedTurn, TitleSource
 from threadkeep.domain.execution import ENDS, ExecutedTool, ExecutionEvent, ExecutionEventType
-from threadkeep.domain.ids import MessageId, TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, MessageId, TurnId, new_uuid
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.parts import Part, RetrievalPart, TextPart, ThoughtPart, ToolCallPart, text_parts
 from threadkeep.domain.retrieval import Citation, RetrievalHit
@@ -24,31 +23,34 @@ FAILED_CODE = "AGENTX_ERROR"
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A run as a turn that has ended: the question and the reply."""
+    """A run as a turn that has ended: the question and the reply, with no place in the conversation yet."""
 
-    ended: EndedTurn
+    turn: Turn
     user_message: Message
+    reply: Message
+    title: str | None
+    """The conversation's, unless it has one."""
 
 
-def record(conversation: Conversation, events: Sequence[ExecutionEvent], now: int) -> RecordedTurn | None:
+def record(conversation_id: ConversationId, events: Sequence[ExecutionEvent]) -> RecordedTurn | None:
     """A run as a turn, once its start and end are known; None before that."""
     ordered = sorted(events, key=lambda event: (event.at, event.id))
     start = next((event for event in ordered if event.type is ExecutionEventType.STARTED), None)
     end = next((event for event in ordered if event.type in ENDS), None)
     if start is None or end is None:
         return None
-    return _Recording(conversation, start, end, ordered).turn(now)
+    return _Recording(conversation_id, start, end, ordered).turn()
 
 
 class _Recording:
     def __init__(
         self,
-        conversation: Conversation,
+        conversation_id: ConversationId,
         start: ExecutionEvent,
         end: ExecutionEvent,
         ordered: Sequence[ExecutionEvent],
     ) -> None:
-        self._conversation = conversation
+        self._conversation_id = conversation_id
         self._start = start
         self._end = end
         self._nodes = [event for event in ordered if event.type is ExecutionEventType.NODE_COMPLETED]
@@ -58,11 +60,11 @@ class _Recording:
         self._usage = _total(ordered)
         self._call_ids: set[str] = set()
 
-    def turn(self, now: int) -> RecordedTurn:
+    def turn(self) -> RecordedTurn:
         reply = self._reply()
         turn = Turn(
             id=self._turn_id,
-            conversation_id=self._conversation.id,
+            conversation_id=self._conversation_id,
             user_message_id=self._asked_id,
             assistant_message_id=self._reply_id,
             status=TURN_ENDS[reply.status],
@@ -73,41 +75,28 @@ class _Recording:
             usage=reply.usage,
             error=reply.error,
         )
-        grown = replace(
-            self._conversation,
-            last_seq=reply.seq,
-            message_count=self._conversation.message_count + 2,
-            updated_at=now,
-            last_message_at=now,
-            tip_id=reply.id,
-        )
-        if grown.title is None:
-            grown = replace(
-                grown, title=derive_title(self._start.input or ""), title_source=TitleSource.DERIVED
-            )
-        return RecordedTurn(EndedTurn(grown, turn, reply), self._asked())
+        return RecordedTurn(turn, self._asked(), reply, derive_title(self._start.input or ""))
 
     def _asked(self) -> Message:
         assert self._start.input is not None
         return Message(
             id=self._asked_id,
-            conversation_id=self._conversation.id,
-            seq=self._conversation.last_seq + 1,
+            conversation_id=self._conversation_id,
+            seq=1,
             turn_id=self._turn_id,
             role=MessageRole.USER,
             parts=text_parts(self._start.input),
             status=MessageStatus.COMPLETED,
             created_at=self._start.at,
             completed_at=self._start.at,
-            parent_id=self._conversation.tip_id,
         )
 
     def _reply(self) -> Message:
         status, error = self._outcome()
         return Message(
             id=self._reply_id,
-            conversation_id=self._conversation.id,
-            seq=self._conversation.last_seq + 2,
+            conversation_id=self._conversation_id,
+            seq=2,
             turn_id=self._turn_id,
             role=MessageRole.ASSISTANT,
             parts=tuple(self._parts()),
@@ -161,8 +150,10 @@ class _Recording:
             yield replace(file, iteration=iteration)
 
     def _call(self, node: ExecutionEvent, number: int, tool: ExecutedTool) -> ToolCall:
-        id_ = tool.tool_call_id or f"{node.id}:{number}"
-        id_ = id_ if id_ not in self._call_ids else f"{node.id}:{number}:{len(self._call_ids)}"
+        own = f"{node.id}:{number}"
+        given = (tool.tool_call_id or own, f"{own}:{len(self._call_ids)}")
+        # An engine may repeat its ids, and choose one that looks like ours.
+        id_ = next((it for it in given if it not in self._call_ids), None) or new_uuid()
         self._call_ids.add(id_)
         return ToolCall(
             turn_id=self._turn_id,

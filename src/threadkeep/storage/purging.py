@@ -53,6 +53,7 @@ OF_CONVERSATIONS: Mapping[str, Statement] = {
     "tk_queued": _some("tk_queued", "message_id"),
     "tk_approvals": _some("tk_approvals", "id"),
     "tk_executions": _some("tk_executions", "conversation_id, run_id, event_id"),
+    "tk_runs": _some("tk_runs", "conversation_id, run_id"),
     "tk_compactions": _some("tk_compactions", "id"),
     "tk_compaction_progress": _some("tk_compaction_progress", "conversation_id"),
     "tk_payload_contents": _some("tk_payload_contents", "conversation_id, sha256"),

@@ -1,5 +1,6 @@
 """Tool calls in the database: records of their own, found by message or by tool."""
 
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,24 @@ ADD_TOOL_CALL = Statement(
     VALUES (:turn_id, :tool_call_id, :message_id, :tool_name, :server, :arguments, :status, :created_at,
         :result, :error, :chart_data, :duration_ms, :artifact_ids, :model_name, :refs, :conversation_id,
         :user_id, :position)"""
+)
+_OWN_COLUMNS = f"{COLUMNS}, conversation_id, user_id, position"
+_NAMES = tuple(name.strip() for name in _OWN_COLUMNS.split(","))
+_TYPES = {
+    **dict.fromkeys(("turn_id", "message_id", "conversation_id"), "uuid"),
+    **dict.fromkeys(("created_at", "duration_ms", "position"), "bigint"),
+}
+_EXTRACTED = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(len(_NAMES)))
+_EXTRACTED_ON_POSTGRES = ", ".join(
+    f"CAST(value ->> {at} AS {_TYPES.get(name, 'text')})" for at, name in enumerate(_NAMES)
+)
+# Some hundred calls in one step: with a step for each, SQLite's writer would wait for the GIL each time. But
+# SQLite ends a JSON text at a NUL, so this is only for calls from a request's body, where NULs are refused.
+ADD_TOOL_CALLS = Statement(
+    f"""INSERT INTO tk_tool_calls ({_OWN_COLUMNS})
+    SELECT {_EXTRACTED} FROM json_each(:calls)""",
+    postgres=f"""INSERT INTO tk_tool_calls ({_OWN_COLUMNS})
+    SELECT {_EXTRACTED_ON_POSTGRES} FROM json_array_elements(CAST(:calls AS json))""",
 )
 # The calls of a page of messages: a range of numbers, with messages off the path only if the page has them.
 TOOL_CALLS_OF_MESSAGES = Statement(
@@ -121,6 +140,11 @@ def tool_call_values(call: ToolCall, conversation: Conversation, position: int) 
         "user_id": conversation.user_id,
         "position": position,
     }
+
+
+def tool_calls_json(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The parameter of ADD_TOOL_CALLS for some rows."""
+    return to_json([[row[name] for name in _NAMES] for row in rows])
 
 
 def to_tool_call(row: Row) -> ToolCall:

@@ -16,7 +16,7 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import RunningTurn, Turn, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
-from threadkeep.storage.conversations import ADVANCE, ADVANCE_IDLE, ConversationRows, advance_values
+from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.file_rows import mark_sent
@@ -90,15 +90,6 @@ class OpenedTurn:
     opening: LogChunk
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A complete turn that ran in another engine, with its log."""
-
-    user_message: Message
-    ended: EndedTurn
-    chunk: LogChunk
-
-
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
     user_id, log_version, lease_until, queue_version, key_id, begun_with)"""
@@ -109,8 +100,6 @@ _QUEUE_VERSION = f"CASE WHEN :origin = 'live' AND {HAS_QUEUE} THEN 1 ELSE 0 END"
 _INSERT_CHUNK = "INSERT INTO tk_turn_chunks (turn_id, first_seq, last_seq, events)"
 
 _ADVANCE_FOR_TURN = Statement(ADVANCE_IDLE)
-# A recorded turn ran elsewhere, so the conversation need not be free.
-_ADVANCE_FOR_RECORDED = Statement(ADVANCE)
 # If the message comes from the queue, `:key` is the key with which it was queued, and `:held_key` that of the
 # request that sends it.
 _ADD_TURN = Statement(
@@ -171,7 +160,7 @@ _END_TURN = Statement(_UPDATE_TURN)
 _END_REPLY = Statement(_UPDATE_REPLY)
 _FREE = Statement(_UPDATE_CONVERSATION)
 _CLOSE_REQUESTS = Statement(_UPDATE_REQUESTS)
-_ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
+ADD_CHUNK = Statement(f"{_INSERT_CHUNK} VALUES (:turn_id, :first_seq, :last_event_seq, :events)")
 _END_IN_ONE = Statement(
     f"""WITH turn AS ({_UPDATE_TURN} RETURNING id),
     chunk AS ({_INSERT_CHUNK} SELECT id, :first_seq::bigint, :last_event_seq::bigint, :events FROM turn),
@@ -399,7 +388,7 @@ def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
             yield from bind_message(begun.conversation.id, new.outside_id, begun.user_message.id)
     else:
         yield ADD_MESSAGE(**message_values(begun.assistant_message))
-    yield Query(_ADD_CHUNK, values)
+    yield Query(ADD_CHUNK, values)
 
 
 def _moved_on() -> StorageConflict:
@@ -441,7 +430,7 @@ def _end(
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
-        yield Query(_ADD_CHUNK, values)
+        yield Query(ADD_CHUNK, values)
         if receipt is not None:
             yield from add_receipts([(receipt, values["fence"])])
         yield Query(_END_REPLY, values)
@@ -474,40 +463,6 @@ def run_key(run_id: str) -> str:
 def run_of(key: str | None) -> str | None:
     """The run that a key names; None if it is a client's."""
     return key.removeprefix(_RUN) if key is not None and key.startswith(_RUN) else None
-
-
-def add_recorded(recorded: Recorded, run_id: str) -> Plan[None]:
-    """Stores a turn that ran elsewhere: it never ran here, so it holds no lease and blocks nobody."""
-    ended, asked = recorded.ended, recorded.user_message
-    turn, reply, conversation = ended.turn, ended.assistant_message, ended.conversation
-    values, asked_row = _end_values(ended, recorded.chunk, 0), message_values(asked)
-    size = 2 * ROW_BYTES + message_bytes(asked_row) + values["text_bytes"]
-    if not (yield _ADVANCE_FOR_RECORDED(**advance_values(conversation, asked, asked.parent_id, size))):
-        raise StorageConflict("The conversation has changed since it was read.")
-    yield _ADD_TURN(
-        conversation_id=conversation.id,
-        user_id=conversation.user_id,
-        turn_id=turn.id,
-        origin=turn.origin,
-        model=turn.model,
-        key_id=turn.key_id,
-        begun_with=None,
-        asked_id=asked.id,
-        reply_id=reply.id,
-        now=turn.started_at,
-        key=run_key(run_id),
-        request_hash=None,
-        **_held_key_values(None),
-        node_id=None,
-        fence=0,
-        length_ms=0,
-        version=LOG_VERSION,
-    )
-    yield Query(_END_TURN, values)
-    yield Query(_ADD_CHUNK, values)
-    yield ADD_MESSAGE(**asked_row)
-    yield ADD_MESSAGE(**message_values(reply))
-    yield from _add_tool_calls(ended)
 
 
 def to_turn(row: Row) -> Turn:

@@ -102,10 +102,17 @@ async def record_executions(
 
     Events can arrive in any order and more than once. Threadkeep keeps them until both the start and the end
     of the run have arrived; then the run becomes a turn with its messages, once. Later events are ignored.
+    A run can have at most 2,000 events, tools, citations and artifacts together, and 8 MB of text without
+    large values of tools; its start and its end have as much room again. What is more is refused with
+    `PAYLOAD_TOO_LARGE`, and nothing of that request is kept; `details.limit` is `runParts` or `runBytes`.
     """
-    events = [_event(event) for event in body.events]
+    events = await request.aside(_events, body)
     runs = await request.services.executions.record(request.user, conversation_id, events)
     return RunsView(items=[RunView(run_id=run.run_id, turn_id=run.turn_id) for run in runs])
+
+
+def _events(body: ExecutionsBody) -> Sequence[ExecutionEvent]:
+    return [_event(event) for event in body.events]
 
 
 def _event(body: ExecutionEventBody) -> ExecutionEvent:

@@ -10,12 +10,10 @@ from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Payload
-from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
-from threadkeep.storage.database.columns import to_json_or_null
-from threadkeep.storage.database.connector import Database, Plan, Query, Statement, single
+from threadkeep.storage.database.connector import Database, Plan, Query, single
 from threadkeep.storage.feedback import putting
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
@@ -27,9 +25,9 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import Contents, payload_values
 from threadkeep.storage.purging import purge
+from threadkeep.storage.recorded_turns import ADD_ENDED_TURN, ended_turn_values
 from threadkeep.storage.text_bytes import count
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
-from threadkeep.storage.turns import run_key
 
 
 class WritingStopped(Exception):
@@ -43,15 +41,6 @@ BYTES_AT_ONCE = 1024 * 1024
 FILES_AT_ONCE = 20
 COPIED_AT_ONCE = 5
 """Contents in the database, which can be large."""
-
-# No node and no lease: the turn does not run here.
-_ADD_TURN = Statement(
-    """INSERT INTO tk_turns (id, conversation_id, user_id, user_message_id, assistant_message_id, origin,
-        status, model, usage, error, idempotency_key, last_event_seq, started_at, ended_at)
-    VALUES (:id, :conversation_id, :user_id, :user_message_id, :assistant_message_id, :origin, :status,
-        :model, :usage, :error, :key, :last_event_seq,
-        :started_at, :ended_at)"""
-)
 
 
 class Writer:
@@ -218,7 +207,7 @@ def _queries(
     """What other rows refer to comes before them."""
     return chain(
         (ADD_PAYLOAD(**payload_values(it)) for it in part.payloads if it.id not in files),
-        (_ADD_TURN(**_turn_values(it), user_id=spent_by) for it in part.turns),
+        (ADD_ENDED_TURN(**ended_turn_values(it.turn, spent_by, it.run_id)) for it in part.turns),
         _messages(part, conversation),
         (ADD_COMPACTION(**{name: getattr(it, name) for name in it.__slots__}) for it in part.compactions),
         map(putting, part.feedback),
@@ -230,13 +219,3 @@ def _messages(part: WholeConversation, conversation: Conversation) -> Iterator[Q
         yield ADD_MESSAGE(**message_values(message))
         for position, call in enumerate(calls_in(message.parts)):
             yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
-
-
-def _turn_values(kept: KeptTurn) -> dict[str, Any]:
-    turn = kept.turn
-    values = {name: getattr(turn, name) for name in turn.__slots__}
-    return values | {
-        "usage": to_json_or_null(turn.usage),
-        "error": to_json_or_null(turn.error),
-        "key": run_key(kept.run_id) if kept.run_id is not None else None,
-    }
