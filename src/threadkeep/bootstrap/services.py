@@ -1,9 +1,8 @@
 """The services, built in the order in which they need one another."""
 
 import logging
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.bootstrap.documents import build_files, file_intake
@@ -15,14 +14,13 @@ from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
-from threadkeep.domain.ids import UserId
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
 from threadkeep.handling.services import Services
-from threadkeep.imports.confined import reading_confined
+from threadkeep.imports.confined import UploadedExports
 from threadkeep.imports.runs import ImportRuns
-from threadkeep.imports.source import ImportLimits, ImportSource
+from threadkeep.imports.source import ImportLimits
 from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
@@ -353,29 +351,21 @@ def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) ->
             rules,
         )
 
+    limits = ImportLimits(
+        conversation_bytes=32 * MB,
+        conversations=100_000,
+        unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
+        message_parts=20_000,
+        directory_bytes=8 * MB,
+    )
     slots = FairSlots(IMPORTS_READ_AT_ONCE)
-
-    def open_export(
-        user_id: UserId, name: str, file: BinaryIO, limits: ImportLimits
-    ) -> AbstractAsyncContextManager[ImportSource]:
-        folder = settings.data / UPLOADS
-        return reading_confined(name, file, limits, folder, lambda: slots.slot(user_id))
-
     return ImportRuns(
         adapters.store,
         parts.agents,
         adapters.allowances,
         parts.background.user_events,
-        open_export,
+        UploadedExports(settings.data / UPLOADS, settings.max_import_bytes, limits, slots),
         new_import,
         adapters.clock,
         parts.caps,
-        most_bytes=settings.max_import_bytes,
-        limits=ImportLimits(
-            conversation_bytes=32 * MB,
-            conversations=100_000,
-            unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
-            message_parts=20_000,
-            directory_bytes=8 * MB,
-        ),
     )
