@@ -22,7 +22,7 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import Surroundings, TurnLimits
-from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.tools import CallingTurn, Toolbox
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
@@ -208,13 +208,14 @@ class Completions:
             session,
             LargeValues(turn.conversation_id, self._clock, contents.keep),
             self._schemas,
-            client_tools=client_tools,
-            found=run.found,
-            turn_id=turn.id,
-            user_id=run.user.id,
-            keep_image=keep_image,
-            file_rules=run.file_rules,
-            can_recall=False,
+            CallingTurn(
+                id=turn.id,
+                user_id=run.user.id,
+                client_tools=client_tools,
+                found=run.found,
+                keep_image=keep_image,
+                reads=run.file_rules,
+            ),
         )
         return TurnTools(toolbox, NobodyToAsk(turn, self._clock), run.agent.settings.tools)
 

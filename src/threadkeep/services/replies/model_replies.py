@@ -20,7 +20,7 @@ from threadkeep.engine.large_values import LargeValues
 from threadkeep.engine.loop import HandOff, Surroundings, TurnLimits, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
-from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.tools import CallingTurn, Toolbox
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.jobs.queue import Jobs
@@ -186,12 +186,14 @@ class ModelReplies:
                 session,
                 LargeValues(turn.conversation_id, self._clock, keep_payload),
                 self._schemas,
-                client_tools=client_tools,
-                found=found,
-                turn_id=turn.id,
-                user_id=user.id,
-                keep_image=lambda file: self._keep_image(held.conversation, file),
-                file_rules=_file_rules(model),
+                CallingTurn(
+                    id=turn.id,
+                    user_id=user.id,
+                    client_tools=client_tools,
+                    found=found,
+                    keep_image=lambda file: self._keep_image(held.conversation, file),
+                    reads=_file_rules(model),
+                ),
             ),
             TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
             agent.settings.tools,
