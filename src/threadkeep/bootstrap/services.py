@@ -40,6 +40,7 @@ from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
+from threadkeep.services.equipment import Equipment
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
 from threadkeep.services.files import Files
@@ -153,6 +154,7 @@ class _Parts:
     passages: Passages
     tools: AgentTools
     files: Files
+    equipment: Equipment
     places: ReplyPlaces
     creations: Creations
     schemas: SchemaChecker
@@ -171,6 +173,8 @@ def _build_parts(
     store = adapters.store
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
+    tools, schemas = build_tools(settings, adapters, catalog, roles, retriever, node), SchemaChecker()
+    files = build_files(settings, store, adapters.allowances, adapters.clock, caps)
     return _Parts(
         catalog=catalog,
         choice=choice,
@@ -182,11 +186,20 @@ def _build_parts(
         prompt_files=prompt_files,
         retriever=retriever,
         passages=Passages(retriever),
-        tools=build_tools(settings, adapters, catalog, roles, retriever, node),
-        files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
+        tools=tools,
+        files=files,
+        equipment=Equipment(
+            models=adapters.models,
+            choice=choice,
+            tools=tools,
+            schemas=schemas,
+            files=files,
+            spending=adapters.spending,
+            clock=adapters.clock,
+        ),
         places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
-        schemas=SchemaChecker(),
+        schemas=schemas,
     )
 
 
@@ -195,24 +208,14 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     store, node, caps = adapters.store, parts.node, parts.caps
     replies = ModelReplies(
         store,
-        adapters.models,
-        parts.choice,
+        parts.equipment,
         ModelRequests(store, parts.prompts, parts.passages, settings.zone),
         parts.background.history,
-        parts.tools,
-        parts.schemas,
         parts.background.jobs,
-        adapters.clock,
-        parts.files.keep_returned,
-        adapters.spending,
     )
-    starts = TurnStarts(
-        store, node.runner, replies, adapters.allowances, adapters.clock, adapters.spending, caps
-    )
+    starts = TurnStarts(store, node.runner, replies, adapters.allowances, caps)
     within_hours = settings.resume_within_hours
-    node.runner.resume_with(
-        ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
-    )
+    node.runner.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
     return starts
 
@@ -274,8 +277,17 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
-        reruns=Reruns(store, parts.choice, parts.places, adapters.spending, clock, caps),
-        completions=_build_completions(adapters, parts, talks.client_tools),
+        reruns=Reruns(store, parts.equipment, parts.places, caps),
+        completions=Completions(
+            store,
+            parts.node.runner,
+            parts.equipment,
+            parts.prompts,
+            parts.passages,
+            talks.client_tools,
+            parts.places,
+            caps,
+        ),
         history=history,
         compactions=background.compactions,
         files=parts.files,
@@ -306,24 +318,6 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
         background.document_files,
         parts.retriever,
         background.jobs,
-        adapters.clock,
-        parts.caps,
-    )
-
-
-def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTools) -> Completions:
-    return Completions(
-        adapters.store,
-        parts.node.runner,
-        parts.choice,
-        parts.prompts,
-        parts.passages,
-        parts.tools,
-        client_tools,
-        parts.schemas,
-        parts.files,
-        parts.places,
-        adapters.spending,
         adapters.clock,
         parts.caps,
     )

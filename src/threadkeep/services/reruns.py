@@ -54,10 +54,9 @@ from threadkeep.ports.gateway import (
 )
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.program_log import add_to_subject
-from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents
-from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.equipment import Equipment, limits_of
 from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.storage.store import Store
 
@@ -132,17 +131,13 @@ class Reruns:
     def __init__(
         self,
         store: Store,
-        choice: ModelChoice,
+        equipment: Equipment,
         places: ReplyPlaces,
-        spending: Spending,
-        clock: Clock,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._choice = choice
+        self._equipment = equipment
         self._places = places
-        self._spending = spending
-        self._clock = clock
         self._caps = caps
 
     async def prepare(
@@ -170,11 +165,10 @@ class Reruns:
         original = await self._original(turn, request, chosen)
         place = await self._places.take(user.id)
         add_to_subject(turn_id=turn.id)
-        metered = self._spending.metered(chosen, agent, user, Purpose.RERUN)
-        settings = agent.settings
-        limits = TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False)
-        priced = partial(self._spending.priced, chosen.id)
-        return Rerun(original, metered, limits, self._clock, self._places.hold(place), priced)
+        spending, clock = self._equipment.spending, self._equipment.clock
+        metered = spending.metered(chosen, agent, user, Purpose.RERUN)
+        priced = partial(spending.priced, chosen.id)
+        return Rerun(original, metered, limits_of(agent), clock, self._places.hold(place), priced)
 
     async def _readable(self, user: User, turn_id: str) -> tuple[Turn, Agent]:
         """One of the user's turns, or one that is shared with them as the agent's owner, and its agent."""
@@ -200,7 +194,7 @@ class Reruns:
         """The model to try: one that the agent offers; its owner could offer any."""
         if agent.is_owned_by(user):
             agent = replace(agent, settings=replace(agent.settings, models=(ANY_MODEL,)))
-        return self._choice.chosen(agent, wanted)
+        return self._equipment.choice.chosen(agent, wanted)
 
     async def _request(self, turn: Turn, model: ConnectedModel, system_prompt: str | None) -> ModelRequest:
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
