@@ -21,7 +21,6 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
 from threadkeep.engine.loop import Surroundings
 from threadkeep.engine.tools import CallingTurn
-from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
@@ -157,9 +156,10 @@ class Completions:
         files = (file.contents for message in run.history for file in message.files)
         contents = Contents({id_: content for it in files for id_, content in it.items()})
         around = Surroundings(
-            models=self._turn_models(run),
+            models=self._equipment.turn_models(run.agent, run.model),
             tools=self._turn_tools(run, caller, contents),
             limits=limits_of(run.agent),
+            spending=self._equipment.spending.account(run.user, run.agent, Purpose.COMPLETION),
             load=contents.load,
         )
 
@@ -198,16 +198,6 @@ class Completions:
         session = equipment.session(caller, run.model)
         toolbox = equipment.toolbox(session and OfferedTools(session), turn, calling, contents.keep)
         return TurnTools(toolbox, NobodyToAsk(turn, equipment.clock), run.agent.settings.tools)
-
-    def _turn_models(self, run: "_Run") -> TurnModels:
-        """The model that replies and those after it; under a budget, only those whose price is known."""
-        user, agent, spending = run.user, run.agent, self._equipment.spending
-        fallbacks = self._equipment.choice.fallbacks(agent, run.model)
-        if spending.limits_of(agent, user.key):
-            fallbacks = [it for it in fallbacks if it.model.price is not None]
-        models = (run.model, *fallbacks)
-        first, *others = (spending.metered(it, agent, user, Purpose.COMPLETION) for it in models)
-        return TurnModels(first, others)
 
 
 @dataclass(frozen=True, slots=True)
