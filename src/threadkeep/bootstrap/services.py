@@ -43,7 +43,6 @@ from threadkeep.services.documents import Documents
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
-from threadkeep.services.files import Files
 from threadkeep.services.gateways import Gateways
 from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
@@ -143,7 +142,6 @@ class _Parts:
     """What several services share."""
 
     catalog: Catalog
-    choice: ModelChoice
     caps: OperatorCaps
     agents: Agents
     background: Background
@@ -153,11 +151,9 @@ class _Parts:
     retriever: Retriever
     passages: Passages
     tools: AgentTools
-    files: Files
     equipment: Equipment
     places: ReplyPlaces
     creations: Creations
-    schemas: SchemaChecker
 
 
 def _build_parts(
@@ -173,11 +169,9 @@ def _build_parts(
     store = adapters.store
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
-    tools, schemas = build_tools(settings, adapters, catalog, roles, retriever, node), SchemaChecker()
-    files = build_files(settings, store, adapters.allowances, adapters.clock, caps)
+    tools = build_tools(settings, adapters, catalog, roles, retriever, node)
     return _Parts(
         catalog=catalog,
-        choice=choice,
         caps=caps,
         agents=agents,
         background=background,
@@ -187,19 +181,17 @@ def _build_parts(
         retriever=retriever,
         passages=Passages(retriever),
         tools=tools,
-        files=files,
         equipment=Equipment(
             models=adapters.models,
             choice=choice,
             tools=tools,
-            schemas=schemas,
-            files=files,
+            schemas=SchemaChecker(),
+            files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
             spending=adapters.spending,
             clock=adapters.clock,
         ),
         places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
-        schemas=schemas,
     )
 
 
@@ -240,7 +232,7 @@ def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: 
         conversations=Conversations(store, parts.agents, turns, history, clock, settings.zone, days),
         client_tools=client_tools,
         sending=Sending(store, node, starts, client_tools, clock),
-        approvals=Approvals(store, node, clock, parts.schemas),
+        approvals=Approvals(store, node, clock, parts.equipment.schemas),
     )
 
 
@@ -290,15 +282,15 @@ def _build_services(
         ),
         history=history,
         compactions=background.compactions,
-        files=parts.files,
-        shares=Shares(store, parts.files, clock, Sharing(settings.sharing)),
+        files=parts.equipment.files,
+        shares=Shares(store, parts.equipment.files, clock, Sharing(settings.sharing)),
         reports=Reports(store, conversations, clock),
         import_runs=_build_import_runs(settings, adapters, parts),
         briefings=Briefings(store, agents, conversations, history, user_events, clock),
         gateways=Gateways(store.gateways, live_gateways, build_tester(settings), clock),
         live_gateways=live_gateways,
         models=adapters.models,
-        choice=parts.choice,
+        choice=parts.equipment.choice,
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
         users=_build_users(settings, adapters, parts, running_turns, keys),
