@@ -5,8 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
-from inspect import signature
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.log.writer import TurnLog
 from threadkeep.ports.gateway import ModelEvent
+from threadkeep.services.equipment import Equipment
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.sse import ServerSentEvent
 from threadkeep.storage.database.connector import Database
@@ -215,10 +215,8 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> InMemoryTools:
     """The tools of every agent, for tests that name this fixture before `talk`: functions of the test."""
     tools = InMemoryTools()
 
-    def build(*built: Any, **named: Any) -> ModelReplies:
-        arguments: dict[str, Any] = signature(ModelReplies).bind(*built, **named).arguments
-        arguments["tools"] = tools
-        return ModelReplies(**arguments)
+    def build(store: Store, equipment: Equipment, *others: Any) -> ModelReplies:
+        return ModelReplies(store, replace(equipment, tools=tools), *others)
 
     monkeypatch.setattr("threadkeep.bootstrap.services.ModelReplies", build)
     return tools

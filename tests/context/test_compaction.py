@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -30,11 +31,18 @@ from threadkeep.domain.ids import MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import Part, TextPart, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.completion import complete
+from threadkeep.engine.spending import FreeSpending
 from threadkeep.ports.gateway import GatewayError, ModelStopped, TextBlock, TextDelta
 
 
 def says(text: str) -> list[TextDelta | ModelStopped]:
     return [TextDelta(text), ModelStopped("end_turn")]
+
+
+async def summary_of(gateway: InMemoryGateway, earlier: str | None, texts: Iterable[str]) -> str:
+    ask = partial(complete, gateway.model, FreeSpending(), timeout_s=0)
+    return await summarise(ask, gateway.context_tokens, earlier, texts)
 
 
 def told(gateway: InMemoryGateway) -> list[str]:
@@ -118,7 +126,7 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
     overwritten = replace(replied(4, "never mind"), on_path=False)
     gateway = InMemoryGateway(says(" 用户问了加法。 "))
     messages = [asked(1, "一加二？"), reply, told_of, overwritten]
-    assert await summarise(gateway.model, "Before.", described(messages)) == "用户问了加法。"
+    assert await summary_of(gateway, "Before.", described(messages)) == "用户问了加法。"
     (text,) = told(gateway)
     assert text.startswith(
         "Summary so far:\n\nBefore.\n\nMessages:\n\nUser: 一加二？\n\n"
@@ -150,7 +158,7 @@ def test_long_values_are_shortened_to_their_beginning_and_end(result: object):
 async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
     gateway = InMemoryGateway(*(says(f"S{n}") for n in range(1, 100)), context_tokens=2000)
     messages = talk(600)
-    summary = await summarise(gateway.model, None, described(messages))
+    summary = await summary_of(gateway, None, described(messages))
     count = len(gateway.requests)
     assert count > 2
     assert summary == f"S{count}"
@@ -175,7 +183,7 @@ async def test_long_history_is_summarised_part_by_part_each_on_the_one_before():
 def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: str, context_tokens: int):
     gateway = InMemoryGateway(*(says("s" * 50_000) for _ in range(100)), context_tokens=context_tokens)
     messages = [asked(at, letter * size) for at, size in enumerate(sizes, 1)]
-    summary = asyncio.run(summarise(gateway.model, None, described(messages)))
+    summary = asyncio.run(summary_of(gateway, None, described(messages)))
     assert len(summary) <= MOST_SUMMARY_CHARACTERS
     for request in gateway.requests:
         assert estimate_request_tokens(request) < context_tokens
@@ -184,7 +192,7 @@ def test_no_call_is_larger_than_the_model_takes(sizes: Sequence[int], letter: st
 @pytest.mark.parametrize("said", ["", " \n\u200b"])
 async def test_empty_summary_is_a_failure(said: str):
     with pytest.raises(GatewayError, match="empty summary"):
-        await summarise(InMemoryGateway(says(said)).model, None, described(talk(4)))
+        await summary_of(InMemoryGateway(says(said)), None, described(talk(4)))
 
 
 @pytest.mark.parametrize(

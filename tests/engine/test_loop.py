@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from tests.engine.in_memory import (
     Kept,
     NobodyAsked,
     Run,
+    Step,
     adds,
     gives,
     large_values,
@@ -573,6 +574,60 @@ async def test_turn_that_could_not_reserve_gives_nothing_back():
     events = [step async for step in run_turn(TURN, build, around)]
     assert isinstance(events[-1], Failed)
     assert (gateway.requests, spending.releases) == ([], 0)
+
+
+class Counting(FreeSpending):
+    """Notes what is paid."""
+
+    def __init__(self) -> None:
+        self.paid: list[str] = []
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """A call begins."""
+        self.paid.append("reserved")
+        return request
+
+    async def release(self) -> None:
+        """It was not billed."""
+        self.paid.append("released")
+
+    async def charge(self, usage: Usage) -> None:
+        """It was."""
+        self.paid.append(f"{usage.output_tokens}")
+
+
+@pytest.mark.parametrize(
+    ("replies", "paid"),
+    [
+        ([reply(TextDelta("Hello."))], "reserved 5"),
+        ([use(ToolUse("1", "adds", {})), reply(TextDelta("So."))], "reserved 5 reserved 5"),
+        ([[TextDelta("Because."), ReplyBrokeOff("…")]] * 2, "reserved 2 reserved 2"),
+        ([[TextDelta("Because."), GatewayError("…")]], "reserved 2"),
+        ([[GatewayError("Refused.")]], "reserved released"),
+        ([[GatewayUnavailable("Busy.")]], "reserved released"),
+        ([[TextDelta("Because."), asyncio.Event()]], "reserved 2"),
+    ],
+    ids=["whole", "with a tool", "broke off twice", "failed", "refused", "unavailable", "left"],
+)
+async def test_every_call_is_charged_once_or_gives_back_what_it_reserved(
+    replies: Sequence[Sequence[Step]], paid: str
+):
+    gateway, spending = InMemoryGateway(*replies), Counting()
+    tools = TurnTools(Toolbox(InMemoryTools(adds=adds), large_values(), SchemaChecker()), NobodyAsked())
+    around = Surroundings(models=TurnModels(gateway.model), tools=tools, limits=UNLIMITED, spending=spending)
+
+    async def read() -> list[UsageReported]:
+        return [it async for it in run_turn(TURN, build, around) if isinstance(it, UsageReported)]
+
+    reading = asyncio.create_task(read())
+    if isinstance(replies[-1][-1], asyncio.Event):
+        for _ in range(50):
+            await asyncio.sleep(0)
+        reading.cancel()  # whoever reads it leaves
+    with suppress(asyncio.CancelledError):
+        reported = await reading
+        assert [f"{it.output_tokens}" for it in reported] == [it for it in spending.paid if it.isdigit()]
+    assert " ".join(spending.paid) == paid
 
 
 @pytest.mark.parametrize("usage", [ModelUsage(10, 10**30), ModelUsage(-1, 5), ModelUsage(10**12, 5)])

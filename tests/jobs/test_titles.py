@@ -1,18 +1,23 @@
 """Titles by the model: asked once, never over a user's own, never moving a conversation."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels
 from tests.making import ALICE, keep_agent, keep_conversation, keep_turn, spending_of
-from threadkeep.domain.agent import Agent
+from threadkeep.context.completion import Complete
+from threadkeep.domain.agent import Agent, AgentSettings
 from threadkeep.domain.conversation import Conversation, TitleSource
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.ledger import UsageFilter
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
+from threadkeep.engine.completion import complete
 from threadkeep.jobs.titles import Titles, title_job
 from threadkeep.loops import Loops
 from threadkeep.ports.gateway import GatewayError, ModelEvent, ModelRequest, ModelStopped, TextDelta
@@ -32,20 +37,21 @@ async def history(store: Store) -> AsyncGenerator[History]:
 def titles_of(store: Store, history: History, gateway: InMemoryGateway | None) -> Titles:
     models = InMemoryModels(gateway)
 
-    async def metered(
+    async def complete_for(
         model: ConnectedModel, agent: Agent, user_id: UserId, key_id: str | None
-    ) -> ConnectedModel:
-        return spending_of(store, models).metered(model, agent, User(user_id), Purpose.TITLE)
+    ) -> Complete:
+        account = spending_of(store, models).account(User(user_id), agent, Purpose.TITLE)
+        return partial(complete, model, account, timeout_s=agent.settings.generation_timeout_s)
 
-    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), metered)
+    return Titles(store, ModelChoice(models).own, lambda it: history.follow(it.id), complete_for)
 
 
 def reply_of(*texts: str) -> list[ModelEvent]:
     return [*map(TextDelta, texts), ModelStopped("end_turn")]
 
 
-async def keep_derived(store: Store) -> Conversation:
-    conversation = await keep_conversation(store, await keep_agent(store))
+async def keep_derived(store: Store, agent: Agent | None = None) -> Conversation:
+    conversation = await keep_conversation(store, agent or await keep_agent(store))
     conversation = await keep_turn(store, conversation, "请分析这份合同", "有三个风险。")
     derived = await store.conversations.update(
         ALICE, conversation.id, lambda it: replace(it, title="分析", title_source=TitleSource.DERIVED)
@@ -110,6 +116,24 @@ async def test_title_of_the_model_can_be_searched_at_once(store: Store, history:
     assert (hit.message_id, hit.title) == (None, "货运估价")
     found = await store.history.search(ALICE, "分析", before=None, limit=5)
     assert [it.seq for it in found] == [1]  # what was asked, no longer the title
+
+
+@ONLY_SQLITE
+async def test_model_that_never_answers_is_asked_again_later(store: Store, history: History):
+    agent = await keep_agent(store, settings=AgentSettings(generation_timeout_s=0.05))
+    conversation = await keep_derived(store, agent)
+    gateway = InMemoryGateway([TextDelta("分"), asyncio.Event()], reply_of("合同"))
+    titles = titles_of(store, history, gateway)
+    giving = asyncio.create_task(titles.give(title_job(conversation)))
+    await asyncio.wait([giving], timeout=20)
+    assert giving.done()
+    with pytest.raises(TimeoutError):
+        await giving
+    assert gateway.open_streams == 0
+    (charged,) = await store.ledger.usage(UsageFilter("0001-01-01", "9999-12-31", None), ())
+    assert (charged.calls, charged.estimated) == (1, True)
+    await titles.give(title_job(conversation))
+    assert await title_of(store, conversation) == ("合同", TitleSource.MODEL)
 
 
 async def test_model_that_fails_is_asked_again_later(store: Store, history: History):

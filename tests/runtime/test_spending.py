@@ -1,7 +1,7 @@
 """What a call reserves and is charged, by the price and the budget of the moment."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
@@ -19,15 +19,15 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import Budget, Price, Purpose
 from threadkeep.domain.user import User
+from threadkeep.engine.completion import complete
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
-    ModelMessage,
+    ModelEvent,
     ModelRequest,
     ModelStopped,
     ModelUsage,
     ReplyBrokeOff,
-    TextBlock,
     TextDelta,
     ToolUse,
     UnshownDelta,
@@ -39,7 +39,6 @@ from threadkeep.testing.waiting import until
 
 CENT = Price(input=0, output=10**10)
 """A hundredth for each token of the reply."""
-QUESTION = ModelRequest("m", "", (ModelMessage("user", (TextBlock("Why?"),)),))
 ALL = UsageFilter("0001-01-01", "9999-12-31", None)
 SAID = (TextDelta("Because."), ModelUsage(5, 3), ModelStopped("end_turn"))
 
@@ -54,9 +53,8 @@ class PricedGateway(InMemoryGateway):
 
 
 async def call(spending: Spending, gateway: InMemoryGateway, agent: Agent, most: int | None = None) -> None:
-    model = spending.metered(gateway.model, agent, User(ALICE), Purpose.RERUN)
-    async for _ in model.stream(replace(QUESTION, max_tokens=most)):
-        pass
+    account = spending.account(User(ALICE), agent, Purpose.RERUN)
+    await complete(gateway.model, account, "", "Why?", max_tokens=most, timeout_s=0)
 
 
 @pytest.fixture
@@ -174,12 +172,18 @@ class Clock:
 async def test_a_call_that_is_cut_off_is_charged_for_what_it_may_have_thought(
     store: Store, agent: Agent, last: Step, seconds: int, tokens: int
 ):
-    clock, gateway = Clock(), PricedGateway((TextDelta("Because."), last))
+    clock = Clock()
+
+    class SlowGateway(PricedGateway):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+            async for event in super().stream(request):
+                clock.now = NOW + seconds * 1000
+                yield event
+
+    gateway = SlowGateway((TextDelta("Because."), last))
     spending = spending_of(store, InMemoryModels(gateway), clock, user_month="20")
-    model = spending.metered(gateway.model, agent, User(ALICE), Purpose.COMPLETION)
     with suppress(ReplyBrokeOff):
-        async for _ in model.stream(QUESTION):
-            clock.now = NOW + seconds * 1000
+        await call(spending, gateway, agent)
     (sum_,) = await charged(store)
     assert (sum_.output_tokens, sum_.estimated) == (tokens, True)
 

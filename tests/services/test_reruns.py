@@ -28,6 +28,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.recorded_calls import RecordedCall
+from threadkeep.engine.spending import FreeSpending
 from threadkeep.ports.gateway import (
     GatewayError,
     ModelEvent,
@@ -94,7 +95,7 @@ def made(
         run=Run(model="old", text="", calls=[], usage=Usage(0, 0), duration_ms=0),
     )
     limits = TurnLimits(max_iterations, 0, hands_off=False)
-    return Rerun(original, model.model, limits, lambda: NOW, nullcontext(), lambda usage: usage)
+    return Rerun(original, model.model, limits, FreeSpending(), lambda: NOW, nullcontext())
 
 
 async def run(model: InMemoryGateway, *calls: RecordedCall, **how: Any) -> list[EventBody]:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,10 +15,8 @@ from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.caps import TurnCaps
-from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
-from threadkeep.domain.parts import FilePart
 from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -35,7 +34,7 @@ from threadkeep.ports.gateway import (
     ToolUse,
     ToolUseBlock,
 )
-from threadkeep.ports.tools import Progress, Returned, ReturnedFile
+from threadkeep.ports.tools import Progress, Returned
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.user_events import UserEvents
@@ -43,6 +42,8 @@ from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.equipment import Equipment
+from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
@@ -63,10 +64,6 @@ CATALOG = Catalog((), stdio_needs_admin=True, allow_private=False)
 
 
 NO_LIMITS = LocalAllowances(TurnCaps())
-
-
-async def _no_image(conversation: Conversation, file: ReturnedFile) -> FilePart | None:
-    return None
 
 
 @dataclass
@@ -90,20 +87,23 @@ class Talking:
         agents = Agents(self.store, CATALOG, system_clock, choice)
         prompts = Prompts(self.store, agents, files, None, choice)
         passages = Passages(DocumentIndex(self.store.chunks, None))
+        equipment = Equipment(
+            models=models,
+            choice=choice,
+            tools=tools,
+            schemas=SchemaChecker(),
+            files=cast("Files", None),  # no tool returns an image
+            spending=spending_of(self.store, models),
+            clock=system_clock,
+        )
         model_replies = ModelReplies(
             self.store,
-            models,
-            choice,
+            equipment,
             ModelRequests(self.store, prompts, passages, UTC),
             self.history,
-            tools,
-            SchemaChecker(),
             self.jobs,
-            system_clock,
-            _no_image,
-            spending := spending_of(self.store, models),
         )
-        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS, system_clock, spending)
+        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

@@ -2,9 +2,11 @@
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.clock import Clock
+from threadkeep.context.completion import Complete
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
@@ -12,6 +14,7 @@ from threadkeep.domain.ids import UserId
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.engine.completion import complete
 from threadkeep.handling.services import Services
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
@@ -71,16 +74,17 @@ async def start_background(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_RENAMED, conversation.id)
         )
 
-    async def metered(
+    async def complete_title(
         model: ConnectedModel, agent: Agent, user_id: UserId, key_id: str | None
-    ) -> ConnectedModel:
+    ) -> Complete:
         user = await adapters.spending.with_key(User(user_id), key_id)
-        return adapters.spending.metered(model, agent, user, Purpose.TITLE)
+        account = adapters.spending.account(user, agent, Purpose.TITLE)
+        return partial(complete, model, account, timeout_s=agent.settings.generation_timeout_s)
 
     jobs = Jobs(
         adapters.jobs,
         {
-            TITLE_JOB: Titles(store, choice.own, titled, metered).give,
+            TITLE_JOB: Titles(store, choice.own, titled, complete_title).give,
             COMPACTION_JOB: compactions.compact_later,
             READ_JOB: document_jobs.read,
             EMBED_JOB: document_jobs.embed,

@@ -1,9 +1,8 @@
 """The services, built in the order in which they need one another."""
 
 import logging
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import BinaryIO
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.bootstrap.documents import build_files, file_intake
@@ -15,14 +14,13 @@ from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
-from threadkeep.domain.ids import UserId
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
 from threadkeep.fair_slots import FairSlots
 from threadkeep.handling.services import Services
-from threadkeep.imports.confined import reading_confined
+from threadkeep.imports.confined import UploadedExports
 from threadkeep.imports.runs import ImportRuns
-from threadkeep.imports.source import ImportLimits, ImportSource
+from threadkeep.imports.source import ImportLimits
 from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
@@ -42,9 +40,9 @@ from threadkeep.services.completions.completions import Completions
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
+from threadkeep.services.equipment import Equipment
 from threadkeep.services.executions import Executions
 from threadkeep.services.feedback import Feedbacks
-from threadkeep.services.files import Files
 from threadkeep.services.gateways import Gateways
 from threadkeep.services.keys import Keys
 from threadkeep.services.live_gateways import LiveGateways
@@ -144,7 +142,6 @@ class _Parts:
     """What several services share."""
 
     catalog: Catalog
-    choice: ModelChoice
     caps: OperatorCaps
     agents: Agents
     background: Background
@@ -154,10 +151,9 @@ class _Parts:
     retriever: Retriever
     passages: Passages
     tools: AgentTools
-    files: Files
+    equipment: Equipment
     places: ReplyPlaces
     creations: Creations
-    schemas: SchemaChecker
 
 
 def _build_parts(
@@ -173,9 +169,9 @@ def _build_parts(
     store = adapters.store
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
+    tools = build_tools(settings, adapters, catalog, roles, retriever, node)
     return _Parts(
         catalog=catalog,
-        choice=choice,
         caps=caps,
         agents=agents,
         background=background,
@@ -184,11 +180,18 @@ def _build_parts(
         prompt_files=prompt_files,
         retriever=retriever,
         passages=Passages(retriever),
-        tools=build_tools(settings, adapters, catalog, roles, retriever, node),
-        files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
+        tools=tools,
+        equipment=Equipment(
+            models=adapters.models,
+            choice=choice,
+            tools=tools,
+            schemas=SchemaChecker(),
+            files=build_files(settings, store, adapters.allowances, adapters.clock, caps),
+            spending=adapters.spending,
+            clock=adapters.clock,
+        ),
         places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
-        schemas=SchemaChecker(),
     )
 
 
@@ -197,24 +200,14 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     store, node, caps = adapters.store, parts.node, parts.caps
     replies = ModelReplies(
         store,
-        adapters.models,
-        parts.choice,
+        parts.equipment,
         ModelRequests(store, parts.prompts, parts.passages, settings.zone),
         parts.background.history,
-        parts.tools,
-        parts.schemas,
         parts.background.jobs,
-        adapters.clock,
-        parts.files.keep_returned,
-        adapters.spending,
     )
-    starts = TurnStarts(
-        store, node.runner, replies, adapters.allowances, adapters.clock, adapters.spending, caps
-    )
+    starts = TurnStarts(store, node.runner, replies, adapters.allowances, caps)
     within_hours = settings.resume_within_hours
-    node.runner.resume_with(
-        ResumedTurns(store, replies, starts, adapters.spending, within_hours=within_hours, caps=caps)
-    )
+    node.runner.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
     return starts
 
@@ -239,7 +232,7 @@ def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: 
         conversations=Conversations(store, parts.agents, turns, history, clock, settings.zone, days),
         client_tools=client_tools,
         sending=Sending(store, node, starts, client_tools, clock),
-        approvals=Approvals(store, node, clock, parts.schemas),
+        approvals=Approvals(store, node, clock, parts.equipment.schemas),
     )
 
 
@@ -276,19 +269,28 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
-        reruns=Reruns(store, parts.choice, parts.places, adapters.spending, clock, caps),
-        completions=_build_completions(adapters, parts, talks.client_tools),
+        reruns=Reruns(store, parts.equipment, parts.places, caps),
+        completions=Completions(
+            store,
+            parts.node.runner,
+            parts.equipment,
+            parts.prompts,
+            parts.passages,
+            talks.client_tools,
+            parts.places,
+            caps,
+        ),
         history=history,
         compactions=background.compactions,
-        files=parts.files,
-        shares=Shares(store, parts.files, clock, Sharing(settings.sharing)),
+        files=parts.equipment.files,
+        shares=Shares(store, parts.equipment.files, clock, Sharing(settings.sharing)),
         reports=Reports(store, conversations, clock),
         import_runs=_build_import_runs(settings, adapters, parts),
         briefings=Briefings(store, agents, conversations, history, user_events, clock),
         gateways=Gateways(store.gateways, live_gateways, build_tester(settings), clock),
         live_gateways=live_gateways,
         models=adapters.models,
-        choice=parts.choice,
+        choice=parts.equipment.choice,
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
         users=_build_users(settings, adapters, parts, running_turns, keys),
@@ -308,24 +310,6 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
         background.document_files,
         parts.retriever,
         background.jobs,
-        adapters.clock,
-        parts.caps,
-    )
-
-
-def _build_completions(adapters: Adapters, parts: _Parts, client_tools: ClientTools) -> Completions:
-    return Completions(
-        adapters.store,
-        parts.node.runner,
-        parts.choice,
-        parts.prompts,
-        parts.passages,
-        parts.tools,
-        client_tools,
-        parts.schemas,
-        parts.files,
-        parts.places,
-        adapters.spending,
         adapters.clock,
         parts.caps,
     )
@@ -353,29 +337,21 @@ def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) ->
             rules,
         )
 
+    limits = ImportLimits(
+        conversation_bytes=32 * MB,
+        conversations=100_000,
+        unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
+        message_parts=20_000,
+        directory_bytes=8 * MB,
+    )
     slots = FairSlots(IMPORTS_READ_AT_ONCE)
-
-    def open_export(
-        user_id: UserId, name: str, file: BinaryIO, limits: ImportLimits
-    ) -> AbstractAsyncContextManager[ImportSource]:
-        folder = settings.data / UPLOADS
-        return reading_confined(name, file, limits, folder, lambda: slots.slot(user_id))
-
     return ImportRuns(
         adapters.store,
         parts.agents,
         adapters.allowances,
         parts.background.user_events,
-        open_export,
+        UploadedExports(settings.data / UPLOADS, settings.max_import_bytes, limits, slots),
         new_import,
         adapters.clock,
         parts.caps,
-        most_bytes=settings.max_import_bytes,
-        limits=ImportLimits(
-            conversation_bytes=32 * MB,
-            conversations=100_000,
-            unpacked_bytes=MOST_UNPACKED * settings.max_import_bytes,
-            message_parts=20_000,
-            directory_bytes=8 * MB,
-        ),
     )

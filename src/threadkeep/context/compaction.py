@@ -1,11 +1,10 @@
 """Summaries of long histories: by the model, or by extracts if the model is too small."""
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from datetime import tzinfo
 
-from threadkeep.context.completion import complete
+from threadkeep.context.completion import Complete
 from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
 from threadkeep.context.history import Rendering, render_card
 from threadkeep.context.prompt import SUMMARY_HEADING
@@ -17,7 +16,6 @@ from threadkeep.domain.parts import FilePart, Part, TextPart, ToolCallPart, User
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.ports.gateway import GatewayError, ModelRequest
-from threadkeep.ports.models import ConnectedModel
 
 MOST_SUMMARY_CHARACTERS = 12_000
 MOST_SUMMARY_TOKENS = 4_000
@@ -51,22 +49,21 @@ KeepSummary = Callable[[str, int], Awaitable[None]]
 
 
 async def summarise(
-    model: ConnectedModel,
+    complete: Complete,
+    context_tokens: int,
     earlier: str | None,
     texts: Iterable[str],
     *,
     keep: KeepSummary | None = None,
-    timeout_s: float | None = None,
 ) -> str:
     """Summarises an earlier summary and the messages after it, in as many model calls as it takes.
 
-    `keep` is called after each of them; TimeoutError if one takes longer than `timeout_s`.
+    `keep` is called after each of them.
     """
-    most = min(MOST_SUMMARY_CHARACTERS, model.model.context_tokens // 4)
+    most = min(MOST_SUMMARY_CHARACTERS, context_tokens // 4)
     summary, covered = earlier, 0
-    for part in _parts(texts, min(model.model.context_tokens // 2, MOST_TOKENS_A_CALL)):
-        async with asyncio.timeout(timeout_s):
-            summary = (await _summarise_part(model, summary, "\n\n".join(part)))[:most]
+    for part in _parts(texts, min(context_tokens // 2, MOST_TOKENS_A_CALL)):
+        summary = (await _summarise_part(complete, summary, "\n\n".join(part)))[:most]
         covered += len(part)
         if keep is not None:
             await keep(summary, covered)
@@ -139,9 +136,9 @@ def summary_tokens(summary: str | None) -> int:
     return estimate_tokens(f"{SUMMARY_HEADING}{summary}") if summary else 0
 
 
-async def _summarise_part(model: ConnectedModel, earlier: str | None, part: str) -> str:
+async def _summarise_part(complete: Complete, earlier: str | None, part: str) -> str:
     text = f"Messages:\n\n{part}" if not earlier else f"Summary so far:\n\n{earlier}\n\nMessages:\n\n{part}"
-    summary = (await complete(model, _INSTRUCTION, text, max_tokens=MOST_SUMMARY_TOKENS)).strip()
+    summary = (await complete(_INSTRUCTION, text, max_tokens=MOST_SUMMARY_TOKENS)).strip()
     if is_blank(summary):
         raise GatewayError("The model returned an empty summary.", retryable=True)
     return summary

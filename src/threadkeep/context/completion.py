@@ -1,13 +1,11 @@
-"""A single completion by a model, outside any turn."""
+"""What titles and summaries ask of a model: one reply outside any turn."""
 
-from threadkeep.domain.text import storable
-from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, TextDelta
-from threadkeep.ports.models import ConnectedModel
+from typing import Protocol
 
 
-async def complete(model: ConnectedModel, instruction: str, prompt: str, *, max_tokens: int) -> str:
-    """The whole reply, in a form that can be stored."""
-    question = ModelMessage("user", (TextBlock(prompt),))
-    request = ModelRequest(model.id, instruction, (question,), temperature=0.0, max_tokens=max_tokens)
-    pieces = [event.text async for event in model.stream(request) if isinstance(event, TextDelta)]
-    return storable("".join(pieces))
+class Complete(Protocol):
+    """Asks a model; `engine/completion.py` does, at somebody's expense."""
+
+    async def __call__(self, instruction: str, prompt: str, *, max_tokens: int) -> str:
+        """The whole reply; TimeoutError if it takes too long."""
+        ...

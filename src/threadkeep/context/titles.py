@@ -3,10 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from threadkeep.context.completion import complete
+from threadkeep.context.completion import Complete
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.text import is_blank
-from threadkeep.ports.models import ConnectedModel
 
 MOST_TITLE_CHARACTERS = 50
 MOST_EXCERPT_CHARACTERS = 2_000
@@ -38,10 +37,10 @@ def title_of(content: str, files: Sequence[FilePart]) -> str | None:
     return derive_title(content) or _shortened(", ".join(part.file_name for part in files))
 
 
-async def ask_for_title(model: ConnectedModel, asked: str, replied: str) -> str | None:
+async def ask_for_title(complete: Complete, asked: str, replied: str) -> str | None:
     """A title from the model; None if it returns none."""
     excerpt = f"User: {asked[:MOST_EXCERPT_CHARACTERS]}\n\nAssistant: {replied[:MOST_EXCERPT_CHARACTERS]}"
-    reply = await complete(model, _INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
+    reply = await complete(_INSTRUCTION, excerpt, max_tokens=MOST_TITLE_TOKENS)
     lines = [line.strip(" \t\"'“”‘’「」《》#*.。") for line in reply.splitlines()]
     return _shortened(next((line for line in lines if not is_blank(line)), ""))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.context.estimates import estimate_request_tokens, estimate_usage
+from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
@@ -44,7 +44,7 @@ from threadkeep.engine.journal import Dispatched, JournalEntry
 from threadkeep.engine.model_call import ModelCall, reply_events, with_user_text
 from threadkeep.engine.recorded_calls import RecordedTools
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
-from threadkeep.engine.spending import FreeSpending, TurnSpending
+from threadkeep.engine.spending import FreeSpending, ModelSpending
 from threadkeep.engine.steering import Steering, nobody_steers
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.timer import TurnTimer
@@ -112,9 +112,11 @@ class Surroundings:
     tools: TurnTools | RecordedTools
     limits: TurnLimits
     stop: Stop = field(default_factory=Stop)
-    spending: TurnSpending = field(default_factory=FreeSpending)
+    spending: ModelSpending = field(default_factory=FreeSpending)
     load: LoadContents = nothing_stored
     steering: Steering = nobody_steers
+    asks_again: bool = True
+    """Whether a reply that broke off is asked for again; not in a rerun."""
     after_reply: Steering = nobody_steers
     """What the user says to a reply, which then isn't the last; only in a rerun."""
 
@@ -157,7 +159,7 @@ async def run_turn(
     finally:
         timer.stop()
         await steps.aclose()
-        await run.release_unused()
+        await run.settle()
     if isinstance(end, Pause | HandOff):
         yield end
         return
@@ -256,15 +258,16 @@ class _Run:
                 break
             except GatewayUnavailable as exc:
                 self._call = None  # the provider didn't reply, so it bills nothing
-                await self.release_unused()
+                await self.settle()
                 needs_price = self._spending.is_limited
                 for step in self._models.fall_back(exc, self._request, needs_price=needs_price):
                     yield step
             except ReplyBrokeOff:
-                if has_restarted:
+                if has_restarted or not self._around.asks_again:
                     raise
                 has_restarted = True
-                for event in self._restart(call):
+                await self.settle()
+                for event in self._restart():
                     yield event
             except (GatewayError, BudgetExceeded, ModelNotAllowed):
                 if call.is_empty:  # the provider or a budget refused the request
@@ -277,25 +280,35 @@ class _Run:
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         self._reply = () if finished.tool_uses else finished.reply()
         yield finished.entry()
-        self._unreported, self._usage = None, self._usage + self._spent
+        await self.settle()
+        for reported in self._report():
+            yield reported
+
+    async def settle(self) -> None:
+        """Charges a call, or gives back what was reserved for one that was not made or not billed."""
+        if self._call is not None:  # it has not ended by itself
+            self._unreported, self._call = self._usage_of(self._call), None
+        if not self._is_reserved:
+            return
         self._is_reserved = False
-        yield UsageReported.of(self._spent, self._models.current.id)
-
-    async def release_unused(self) -> None:
-        """Gives back what was reserved for a call that was not made or not billed."""
-        if self._is_reserved and self._call is None and self._unreported is None:
+        if self._unreported is None:
             await self._spending.release()
-            self._is_reserved = False
+        else:
+            await self._spending.charge(self._unreported)
 
-    def _restart(self, call: ModelCall) -> Iterator[EventBody]:
+    def _report(self) -> Iterator[UsageReported]:
+        """The usage of the last call, unless it is already reported."""
+        if self._unreported is not None:
+            spent, self._unreported = self._unreported, None
+            self._usage += spent
+            yield UsageReported.of(spent, self._models.current.id)
+
+    def _restart(self) -> Iterator[EventBody]:
         """Discards a reply that broke off; what it used is reported, since it was billed."""
         for open_call in self._open_calls.values():
             yield interrupted(open_call, BROKE_OFF)
         self._open_calls.clear()
-        spent = self._usage_of(call)
-        self._call, self._usage = None, self._usage + spent
-        self._is_reserved = False
-        yield UsageReported.of(spent, self._models.current.id)
+        yield from self._report()
         yield IterationRestart(self._iteration)
 
     async def _load_contents(self) -> None:
@@ -312,9 +325,8 @@ class _Run:
         """The events before a model call, which starts or restarts; adds what the user has sent meanwhile."""
         if self._restart_from is not None:
             restart = IterationRestart(self._iteration, self._restart_from)
-            spent, self._unreported, self._restart_from = self._unreported, None, None
-            self._usage += spent or Usage(0, 0)
-            return [UsageReported.of(spent, self._models.current.id), restart] if spent else [restart]
+            self._restart_from = None
+            return [*self._report(), restart]
         self._hear(await self._around.steering())
         self._iteration += 1
         return [IterationStart(self._iteration)]
@@ -360,11 +372,7 @@ class _Run:
         self._add(*open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools)))
 
     def _usage_of(self, call: ModelCall) -> Usage:
-        """The usage of a call; estimated if the provider reported none or implausible numbers."""
-        usage = call.usage.as_usage() if call.usage else estimate_usage(self._request, call.written)
-        if call.usage is None and not call.is_complete:
-            usage = self._spending.cut_off(usage)
-        return self._spending.priced(self._models.current.id, usage)
+        return call.spent(self._request, self._models.current.id, self._spending)
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what an interrupted turn left open."""
@@ -373,7 +381,7 @@ class _Run:
             open_calls=self._open_calls.values(),
             why=self._tools.why_open,
             reported=self._usage,
-            unreported=self._usage_of(self._call) if self._call else self._unreported,
+            unreported=self._unreported,
             model=self._models.current.id,
             waiting=self._state.waiting,
         )

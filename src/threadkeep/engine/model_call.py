@@ -3,14 +3,17 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from threadkeep.context.estimates import Written
+from threadkeep.context.estimates import Written, estimate_usage
 from threadkeep.domain.events import EventBody, Notice, Text, Thought, ToolCalled
+from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.engine.journal import CallFinished, UseNoted
+from threadkeep.engine.spending import ModelSpending
 from threadkeep.ports.gateway import (
     Block,
     ModelEvent,
     ModelMessage,
+    ModelRequest,
     ModelStopped,
     ModelUsage,
     Retrying,
@@ -76,6 +79,13 @@ class ModelCall:
         self._thought.clear()
         self._blocks.append(use)
         self.written.uses.append(use)
+
+    def spent(self, request: ModelRequest, model: str, spending: ModelSpending) -> Usage:
+        """Its usage so far; estimated if the provider reported none or implausible numbers."""
+        usage = self.usage.as_usage() if self.usage else estimate_usage(request, self.written)
+        if self.usage is None and not self.is_complete:
+            usage = spending.cut_off(usage)
+        return spending.priced(model, usage)
 
     def finished(self, iteration: int) -> "FinishedCall":
         """The complete call, its blocks in order of arrival."""

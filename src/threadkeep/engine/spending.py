@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.ports.gateway import ModelRequest
@@ -16,8 +17,13 @@ def at_no_price(model: str | None, usage: Usage) -> Usage:
     return usage
 
 
-class TurnSpending(Protocol):
-    """Pays for a turn's model calls, one at a time. Storing a call's usage settles what it reserved."""
+class ModelSpending(Protocol):
+    """Pays for model calls, one at a time, in a turn or outside any."""
+
+    @property
+    def refused(self) -> BudgetExceeded | None:
+        """The budget that had no room for a call, if one ended it."""
+        ...
 
     @property
     def is_limited(self) -> bool:
@@ -35,6 +41,13 @@ class TurnSpending(Protocol):
         """Gives back what was reserved for a call that was not billed, if anything was."""
         ...
 
+    async def charge(self, usage: Usage) -> None:
+        """Charges a call that has ended, however it ended, which settles what it reserved.
+
+        A turn's calls are charged when their usage is stored, so its log does that.
+        """
+        ...
+
     def cut_off(self, estimate: Usage) -> Usage:
         """The usage of the last call, which was cut off before its provider said what it used."""
         ...
@@ -48,6 +61,7 @@ class FreeSpending:
     """For turns without budgets and prices."""
 
     is_limited = False
+    refused = None
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """The request as it is."""
@@ -55,6 +69,9 @@ class FreeSpending:
 
     async def release(self) -> None:
         """Nothing was reserved."""
+
+    async def charge(self, usage: Usage) -> None:
+        """Nobody pays."""
 
     def cut_off(self, estimate: Usage) -> Usage:
         """The estimate as it is."""

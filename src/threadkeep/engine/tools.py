@@ -4,11 +4,11 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from threadkeep.context.attachments import NO_FILES, FileRules, returned_image
+from threadkeep.context.attachments import FileRules, returned_image
 from threadkeep.context.passages import numbered_passages
 from threadkeep.context.tool_names import tools_by_name
 from threadkeep.context.tool_results import (
@@ -27,7 +27,7 @@ from threadkeep.domain.tool_call import MODEL_READS
 from threadkeep.engine.json_values import TooDeep, clean
 from threadkeep.engine.large_values import LargeValues, TooLarge, is_possible_image
 from threadkeep.engine.model_call import ModelReads
-from threadkeep.ports.gateway import ToolResultBlock, ToolSpec, ToolUse
+from threadkeep.ports.gateway import TAKES_NO_FILES, ToolResultBlock, ToolSpec, ToolUse
 from threadkeep.ports.schemas import NOT_CHECKED, Schemas
 from threadkeep.ports.tools import (
     Asked,
@@ -67,6 +67,28 @@ async def no_image(file: ReturnedFile) -> FilePart | None:
     return None
 
 
+READS_TEXT = FileRules(TAKES_NO_FILES, 0, can_recall=True)
+"""For models that accept no files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallingTurn:
+    """The turn that calls tools."""
+
+    id: str = ""
+    user_id: UserId = NOBODY
+    client_tools: Sequence[Tool] = ()
+    """Those that its client runs."""
+    found: Sequence[RetrievalHit] = ()
+    """The passages that its model already has."""
+    keep_image: KeepImage = no_image
+    reads: FileRules = READS_TEXT
+    """What its model receives of a result's files, and whether it can read the rest of one that was cut."""
+
+
+_NO_TURN = CallingTurn()
+
+
 class Toolbox:
     """A turn's tools, by the model's names for them."""
 
@@ -75,30 +97,17 @@ class Toolbox:
         session: ToolSession | None,
         large_values: LargeValues,
         schemas: Schemas,
-        *,
-        client_tools: Sequence[Tool] = (),
-        found: Sequence[RetrievalHit] = (),
-        turn_id: str = "",
-        user_id: UserId = NOBODY,
-        keep_image: KeepImage = no_image,
-        file_rules: FileRules = NO_FILES,
-        can_recall: bool = True,
+        turn: CallingTurn = _NO_TURN,
     ) -> None:
-        """`can_recall` says whether the model can read the rest of a result that was cut."""
         self._session = session
-        self._client_tools = client_tools
-        self._turn_id = turn_id
-        self._user_id = user_id
         self._large_values = large_values
         self._schemas = schemas
-        self._numbers = PassageNumbers(found)
+        self._turn = turn
+        self._numbers = PassageNumbers(turn.found)
         self._tools: Mapping[str, Tool] = {}
         self._denied: Mapping[str, Tool] = {}
         """Tools that the model isn't offered; one that calls them all the same hears why they don't run."""
         self._problems: dict[str, str] = {}
-        self._keep_image = keep_image
-        self._file_rules = file_rules
-        self._can_recall = can_recall
         self._reads: dict[str, ModelReads] = {}
 
     @property
@@ -115,14 +124,14 @@ class Toolbox:
         self._denied = {name: tool for name, tool in named.items() if is_denied(tool)}
         allowed = {name: tool for name, tool in named.items() if name not in self._denied}
         # What the request itself brings is never cut, but can't replace a tool of ours.
-        brought = {tool.name: tool for tool in self._client_tools if tool.name not in named}
+        brought = {tool.name: tool for tool in self._turn.client_tools if tool.name not in named}
         ours = dict(islice(allowed.items(), MOST_TOOLS - len(brought)))
         self._tools = {**ours, **brought}
         notices = [
             Notice("MCP_SERVER_UNAVAILABLE", f"Couldn't connect to {server.server}: {server.message}")
             for server in unavailable
         ]
-        if replaced := [tool.name for tool in self._client_tools if tool.name in named]:
+        if replaced := [tool.name for tool in self._turn.client_tools if tool.name in named]:
             names = ", ".join(replaced)
             notices.append(Notice("CLIENT_TOOLS_LEFT_OUT", f"The agent has other tools named {names}."))
         if left_out := len(allowed) - len(ours):
@@ -162,7 +171,7 @@ class Toolbox:
         tool = self.tool(use)
         if tool is None:
             return f"Tool {use.name!r} not found."
-        problem = await self._schemas.problem(self._user_id, tool.input_schema, arguments)
+        problem = await self._schemas.problem(self._turn.user_id, tool.input_schema, arguments)
         if problem is None or problem == NOT_CHECKED:
             return problem
         return f"The arguments don't match the tool's schema. {problem}"
@@ -183,7 +192,7 @@ class Toolbox:
         """
         assert self._session is not None
         now = asyncio.get_running_loop().time
-        steps = self._session.call(tool, arguments, key=f"{self._turn_id}:{id_}", given=given)
+        steps = self._session.call(tool, arguments, key=f"{self._turn.id}:{id_}", given=given)
         limit = asyncio.timeout(tool.timeout_s or None)
         try:
             async with limit:
@@ -251,7 +260,7 @@ class Toolbox:
         values = {"result": returned.result, "chart_data": returned.chart_data}
         refs = await self._large_values.store(values, always=("chart_data",))
         text = preface + stored_text(returned.result, returned.error)
-        reads = model_reads(use.id, text, most_tokens, can_recall=self._can_recall)
+        reads = model_reads(use.id, text, most_tokens, can_recall=self._turn.reads.can_recall)
         # Later turns send the same text without loading the whole result.
         if preface or "result" in refs or reads != model_reads(use.id, text):
             refs |= await self._large_values.store({MODEL_READS: reads}, always=(MODEL_READS,))
@@ -267,7 +276,7 @@ class Toolbox:
             images=tuple(map(returned_image, images)),
         )
         block = ToolResultBlock(use.id, reads, is_error=returned.status != "ok")
-        return stored, (block, *self._file_rules.image_blocks(images, use.id))
+        return stored, (block, *self._turn.reads.image_blocks(images, use.id))
 
     async def _keep_images(
         self, files: Sequence[ReturnedFile]
@@ -280,7 +289,7 @@ class Toolbox:
             part = None
             if is_possible_image(file) and looked_at < MOST_IMAGES_OF_A_RESULT:
                 looked_at += 1
-                part = await self._keep_image(file)
+                part = await self._turn.keep_image(file)
             if part is None:
                 others.append(file)
             else:

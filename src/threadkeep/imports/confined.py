@@ -8,6 +8,8 @@ import tempfile
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,12 +20,13 @@ from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, StorageRefused, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.exports.format import decode as decode_line
+from threadkeep.fair_slots import FairSlots
 from threadkeep.imports.frames import (
     GO_ON,
     HEADER,
@@ -242,23 +245,34 @@ class _Lines:
                     pass
 
 
-@asynccontextmanager
-async def reading_confined(
-    name: str, file: BinaryIO, limits: ImportLimits, folder: Path, slot: Slot
-) -> AsyncGenerator[ConfinedImport]:
-    """An export that a user uploaded under a name; refuses anything else."""
-    opening = Opening(
-        name=name,
-        descriptor=file.fileno(),
-        folder=str(folder),
-        limits=limits,
-        memory_bytes=LEAST_MEMORY_BYTES + MEMORY_TIMES * limits.conversation_bytes,
-        cpu_s=LEAST_CPU_S + CPU_S_PER_MB * os.fstat(file.fileno()).st_size // MB,
-        conversation_cpu_s=CONVERSATION_CPU_S,
-        slice_s=SLICE_S,
-    )
-    async with _started(opening, slot=slot, pass_fds=(file.fileno(),)) as source:
-        yield source
+@dataclass(frozen=True, slots=True)
+class UploadedExports:
+    """How exports that users upload are opened, and how large they may be."""
+
+    folder: Path
+    """For what is unpacked."""
+    most_bytes: int
+    """Of an upload."""
+    limits: ImportLimits
+    slots: FairSlots
+    """The rights to have a process work."""
+
+    @asynccontextmanager
+    async def open(self, user_id: UserId, name: str, file: BinaryIO) -> AsyncGenerator[ConfinedImport]:
+        """An export that a user uploaded under a name; refuses anything else."""
+        opening = Opening(
+            name=name,
+            descriptor=file.fileno(),
+            folder=str(self.folder),
+            limits=self.limits,
+            memory_bytes=LEAST_MEMORY_BYTES + MEMORY_TIMES * self.limits.conversation_bytes,
+            cpu_s=LEAST_CPU_S + CPU_S_PER_MB * os.fstat(file.fileno()).st_size // MB,
+            conversation_cpu_s=CONVERSATION_CPU_S,
+            slice_s=SLICE_S,
+        )
+        slot = partial(self.slots.slot, user_id)
+        async with _started(opening, slot=slot, pass_fds=(file.fileno(),)) as source:
+            yield source
 
 
 def _ignore_progress(read: int, total: int) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -24,7 +24,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     UnsupportedImport,
 )
-from threadkeep.domain.ids import ImportId, UserId, is_uuid, new_uuid
+from threadkeep.domain.ids import ImportId, is_uuid, new_uuid
 from threadkeep.domain.import_run import (
     MOST_LINKS,
     MOST_LISTED,
@@ -38,8 +38,9 @@ from threadkeep.domain.import_run import (
 from threadkeep.domain.text import check_line
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.imports.confined import UploadedExports
 from threadkeep.imports.report import ImportReport
-from threadkeep.imports.source import ImportLimits, ImportSource, SourceStopped
+from threadkeep.imports.source import ImportSource, SourceStopped
 from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.user_events import UserEvents
@@ -58,7 +59,6 @@ END_WITHIN_S = 5.0
 MOST_CHARACTERS = 300
 """Of a problem or a note."""
 
-OpenExport = Callable[[UserId, str, BinaryIO, ImportLimits], AbstractAsyncContextManager[ImportSource]]
 NewImport = Callable[[User, UsersImport], Import]
 
 
@@ -127,25 +127,19 @@ class ImportRuns:
         agents: Agents,
         allowances: Allowances,
         user_events: UserEvents,
-        open_export: OpenExport,
+        exports: UploadedExports,
         new_import: NewImport,
         clock: Clock,
         caps: OperatorCaps,
-        *,
-        most_bytes: int,
-        limits: ImportLimits,
     ) -> None:
         self._store = store
         self._agents = agents
         self._allowances = allowances
         self._user_events = user_events
-        self._open_export = open_export
+        self.exports = exports
         self._new_import = new_import
         self._clock = clock
         self._caps = caps
-        self.most_bytes = most_bytes
-        """Of an upload."""
-        self._limits = limits
         self._room = asyncio.Semaphore(MOST_AT_ONCE)
         self._running: dict[ImportId, tuple[_Running, asyncio.Task[None]]] = {}
         self._is_closing = False
@@ -168,7 +162,7 @@ class ImportRuns:
         with ExitStack() as stack:
             own = stack.enter_context(os.fdopen(os.dup(file.fileno()), "rb"))
             # Only to see whether it can be read: while it waits for its turn, it needs no process.
-            async with self._open_export(user.id, file_name, own, self._limits):
+            async with self.exports.open(user.id, file_name, own):
                 pass
             run = ImportRun(
                 id=ImportId(new_uuid()),
@@ -271,7 +265,7 @@ class ImportRuns:
 
     async def _import(self, running: _Running) -> None:
         run = running.run
-        async with self._open_export(run.user_id, run.file_name, running.file, self._limits) as source:
+        async with self.exports.open(run.user_id, run.file_name, running.file) as source:
             running.source = source
             if not running.goes_on:
                 return
@@ -282,7 +276,7 @@ class ImportRuns:
         rules = UsersImport(
             run_id=running.run.id,
             check_bytes=self._caps.check_bytes if self._caps.bytes else None,
-            most_payload_bytes=self._limits.conversation_bytes,
+            most_payload_bytes=self.exports.limits.conversation_bytes,
             most_messages=self._caps.conversation_messages,
             on_added=running.added,
             goes_on=lambda: running.goes_on,

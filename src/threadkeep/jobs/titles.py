@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from threadkeep.context.completion import Complete
 from threadkeep.context.titles import ask_for_title
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation, TitleSource
@@ -16,8 +17,8 @@ from threadkeep.storage.store import Store
 
 TITLE_JOB = "title"
 
-Metered = Callable[[ConnectedModel, Agent, UserId, str | None], Awaitable[ConnectedModel]]
-"""A model whose calls for an agent, a user and an API key are charged."""
+CompleteFor = Callable[[ConnectedModel, Agent, UserId, str | None], Awaitable[Complete]]
+"""How to ask a model for an agent; its user and their API key pay."""
 OnTitled = Callable[[Conversation], Awaitable[None]]
 ReplyingModel = Callable[[Agent], ConnectedModel]
 """The model that replies for an agent; raises if there is none."""
@@ -36,9 +37,9 @@ class Titles:
         store: Store,
         models: ReplyingModel,
         on_titled: OnTitled,
-        metered: Metered,
+        complete_for: CompleteFor,
     ) -> None:
-        self._metered = metered
+        self._complete_for = complete_for
         self._store = store
         self._model_of = models
         self._on_titled = on_titled
@@ -64,8 +65,8 @@ class Titles:
         if not model.model.supports_tools:  # the demonstration model wouldn't do better than the rule
             return
         try:
-            metered = await self._metered(model, agent, user_id, arguments.get("key_id"))
-            title = await ask_for_title(metered, asked, reply)
+            complete = await self._complete_for(model, agent, user_id, arguments.get("key_id"))
+            title = await ask_for_title(complete, asked, reply)
         except (BudgetExceeded, ModelNotAllowed):  # the derived title will do
             return
         if title is not None:

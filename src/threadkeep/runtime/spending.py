@@ -4,17 +4,12 @@ Before a call under a budget, what it can cost at most is reserved: one token fo
 and its output limit. If less is left, the limit is lowered to what fits, unless too little would remain.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from threadkeep.clock import Clock
-from threadkeep.context.estimates import (
-    Written,
-    estimate_request_tokens,
-    estimate_usage,
-    most_request_tokens,
-)
+from threadkeep.context.estimates import estimate_request_tokens, most_request_tokens
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
@@ -40,18 +35,8 @@ from threadkeep.domain.money import (
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.log.writer import Charged, persist
-from threadkeep.ports.gateway import (
-    GatewayError,
-    ModelEvent,
-    ModelRequest,
-    ModelStopped,
-    ModelUsage,
-    TextDelta,
-    ThoughtDelta,
-    ToolUse,
-    UnshownDelta,
-)
-from threadkeep.ports.models import ConnectedModel, Models
+from threadkeep.ports.gateway import ModelRequest
+from threadkeep.ports.models import Models
 from threadkeep.runtime.control import Calling
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.spending.ledger import SqlLedger
@@ -231,18 +216,10 @@ class Spending:
         """Gives back what was reserved for a call that was not billed."""
         await persist(lambda: self._ledger.release(reservation_id, fence))
 
-    def metered(
-        self, connected: ConnectedModel, agent: Agent, user: User, purpose: Purpose
-    ) -> ConnectedModel:
-        """A model whose calls, outside any turn, are each reserved and charged."""
+    def account(self, user: User, agent: Agent, purpose: Purpose) -> "Account":
+        """Pays for calls outside any turn."""
         payer = Payer(user.id, agent.id, user.key_id)
-        return MeteredModel(
-            connected.model, connected.gateway, self, payer, purpose, self.limits_of(agent, user.key)
-        )
-
-    def begin(self, payer: Payer, purpose: Purpose, limits: BudgetLimits) -> PaidCall:
-        """A call that is about to be made outside any turn."""
-        return PaidCall(id=new_uuid(), payer=payer, purpose=purpose, limits=limits, at=self._clock())
+        return Account(self, payer, purpose, self.limits_of(agent, user.key))
 
     async def charge(self, call: PaidCall, model: Model, usage: Usage) -> None:
         """Adds a call outside a turn to the ledger, which settles what was reserved for it."""
@@ -251,7 +228,7 @@ class Spending:
             payer=call.payer,
             purpose=call.purpose,
             model=model.id,
-            usage=self.priced(model.id, usage, begun_at=model.price),
+            usage=usage,
             at=call.at,
             day=day_of(call.at, self._zone),
             reservation_id=call.id,
@@ -302,20 +279,20 @@ class Spending:
         )
 
 
-class TurnAccount:
-    """Pays for the model calls of one turn."""
+class Account:
+    """Pays for model calls outside any turn, one at a time, each when it ends."""
 
-    def __init__(
-        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, calling: Calling
-    ) -> None:
+    def __init__(self, spending: Spending, payer: Payer, purpose: Purpose, limits: BudgetLimits) -> None:
         self._spending = spending
-        self._held = held
         self._payer = payer
+        self._purpose = purpose
         self._limits = limits
-        self._calling = calling
-        self._called: Model | None = None
+        self._call: PaidCall | None = None
+        self._model: Model | None = None
         self._called_at = 0
         self._most_tokens: int | None = None
+        self.refused: BudgetExceeded | None = None
+        """The budget that had no room for a call."""
 
     @property
     def is_limited(self) -> bool:
@@ -323,26 +300,33 @@ class TurnAccount:
         return bool(self._limits)
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
-        """Reserves what a call can cost at most, after everything before it is stored and settled."""
-        self._called = model
-        if not self._limits:
-            return request
-        call = PaidCall(
-            id=self._held.turn.id,
-            payer=self._payer,
-            purpose=Purpose.TURN,
-            limits=self._limits,
-            at=await self._calling(),
-            fence=self._held.fence,
-        )
-        limited = await self._spending.reserve(call, model, request)
+        """Reserves what a call can cost at most; the request gets an output limit, if there is a budget."""
+        self._model, self._call = model, await self._begun()
+        try:
+            limited = await self._spending.reserve(self._call, model, request)
+        except BudgetExceeded as exc:
+            self.refused = exc
+            raise
         self._called_at, self._most_tokens = self._spending.now, limited.max_tokens
         return limited
 
+    async def _begun(self) -> PaidCall:
+        return self._paid(new_uuid(), self._spending.now)
+
+    def _paid(self, id_: str, at: int, fence: int | None = None) -> PaidCall:
+        return PaidCall(
+            id=id_, payer=self._payer, purpose=self._purpose, limits=self._limits, at=at, fence=fence
+        )
+
     async def release(self) -> None:
         """Gives back what was reserved for a call that was not billed."""
-        if self._limits:
-            await self._spending.release(self._held.turn.id, self._held.fence)
+        if self._limits and self._call is not None:
+            await self._spending.release(self._call.id, self._call.fence)
+
+    async def charge(self, usage: Usage) -> None:
+        """Adds the call to the ledger."""
+        if self._call is not None and self._model is not None:
+            await self._spending.charge(self._call, self._model, usage)
 
     def cut_off(self, estimate: Usage) -> Usage:
         """The usage of a call that was cut off; under a budget, at least what it wrote in its time."""
@@ -352,56 +336,28 @@ class TurnAccount:
 
     def priced(self, model: str | None, usage: Usage) -> Usage:
         """A call's usage with its cost."""
-        called = self._called
+        called = self._model
         begun_at = called.price if called and called.id == model else None
         return self._spending.priced(model, usage, begun_at=begun_at)
 
 
-@dataclass(frozen=True, slots=True)
-class MeteredModel(ConnectedModel):
-    """A model whose calls are reserved and charged, for calls outside any turn."""
+class TurnAccount(Account):
+    """Pays for the model calls of one turn, whose log charges them when it stores their usage."""
 
-    spending: Spending
-    payer: Payer
-    purpose: Purpose
-    limits: BudgetLimits
+    def __init__(
+        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, calling: Calling
+    ) -> None:
+        super().__init__(spending, payer, Purpose.TURN, limits)
+        self._held = held
+        self._calling = calling
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls the model within its budgets, and charges what that used, even if it breaks off."""
-        call = self.spending.begin(self.payer, self.purpose, self.limits)
-        request = await self.spending.reserve(call, self.model, request)
-        written, reported, is_complete = Written(), None, False
-        may_be_billed = True
-        # Not `super()`, which doesn't find the class of a slotted dataclass.
-        stream = ConnectedModel.stream(self, request)
-        try:
-            async for event in stream:
-                match event:
-                    case TextDelta(text) | ThoughtDelta(text):
-                        written.texts.append(text)
-                    case UnshownDelta(size):
-                        written.unshown += size
-                    case ToolUse():
-                        written.uses.append(event)
-                    case ModelUsage():
-                        reported = event.plausible() or reported
-                    case ModelStopped():
-                        is_complete = True
-                    case _:
-                        pass
-                yield event
-        except GatewayError:
-            may_be_billed = bool(written or reported)
-            raise
-        finally:
-            await stream.aclose()
-            if may_be_billed:
-                usage = reported.as_usage() if reported else estimate_usage(request, written)
-                if call.limits and not is_complete and not reported:
-                    usage = least_usage(usage, self.spending.now - call.at, request.max_tokens)
-                await self.spending.charge(call, self.model, usage)
-            elif call.limits:
-                await self.spending.release(call.id)
+    async def _begun(self) -> PaidCall:
+        """A call that begins after everything before it is stored and settled."""
+        at = await self._calling() if self._limits else self._spending.now
+        return self._paid(self._held.turn.id, at, self._held.fence)
+
+    async def charge(self, usage: Usage) -> None:
+        """Nothing: the log does."""
 
 
 def least_usage(estimate: Usage, elapsed_ms: int, most_tokens: int | None) -> Usage:

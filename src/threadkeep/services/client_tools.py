@@ -8,8 +8,9 @@ from threadkeep.domain.client_tool import ClientTool, check_client_tools
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.mcp import CLIENT
+from threadkeep.domain.model import Model
 from threadkeep.domain.tool_rules import ToolAccess, access_of
-from threadkeep.domain.turn import BegunWith
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.tools import Caller, Tool, ToolProvider
 
@@ -49,11 +50,11 @@ async def check_accepted(agent: Agent, tools: Sequence[ClientTool]) -> None:
     await asyncio.to_thread(check_client_tools, tools)  # they may have many schemas
 
 
-def offered_client_tools(agent: Agent, tools: Sequence[ClientTool]) -> list[Tool]:
-    """What the model is offered of them: nothing that the owner's rules deny."""
-    if not agent.settings.client_tools:
+def offered_client_tools(agent: Agent, turn: Turn, model: Model) -> list[Tool]:
+    """What the model is offered of a turn's: nothing that the owner's rules deny."""
+    if not agent.settings.client_tools or not model.supports_tools:
         return []
-    rules = agent.settings.tools
+    rules, tools = agent.settings.tools, turn.begun_with.tools if turn.begun_with else ()
     return [
         Tool(
             server=CLIENT,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
+from functools import partial
 from typing import Any, NamedTuple
 
 from threadkeep.clock import Clock
@@ -17,6 +18,7 @@ from threadkeep.context.compaction import (
     summarise,
     summary_tokens,
 )
+from threadkeep.context.completion import Complete
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.compaction import Compaction, CompactionProgress, to_archive
@@ -35,10 +37,11 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.ids import CompactionId, ConversationId, UserId, is_uuid, new_uuid
 from threadkeep.domain.message import Message, MessageWindow
+from threadkeep.domain.model import Model
 from threadkeep.domain.money import Purpose
 from threadkeep.domain.user import User
+from threadkeep.engine.completion import complete
 from threadkeep.ports.allowances import Allowances
-from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.model_choice import ModelChoice
@@ -115,10 +118,12 @@ class Compactions:
         for _ in range(TRIES):
             conversation = await own_conversation(self._store, user, conversation_id)
             agent = self._caps.limited(await agent_to_ask(self._store, user, conversation))
-            model = self._spending.metered(self._choice.own(agent), agent, user, Purpose.COMPACTION)
+            model = self._choice.own(agent)
+            account = self._spending.account(user, agent, Purpose.COMPACTION)
+            ask = partial(complete, model, account, timeout_s=agent.settings.generation_timeout_s)
             conversation.check_idle()
             try:
-                compaction = await self._compaction(model, agent, conversation, keep_last)
+                compaction = await self._compaction(model.model, ask, agent, conversation, keep_last)
                 await self._store.compactions.add(compaction)
             except StorageConflict:
                 continue  # compacted, undone or moved to another path meanwhile: decide again
@@ -174,11 +179,15 @@ class Compactions:
             raise Conflict("You can undo only the latest compaction.")
 
     async def _compaction(
-        self, model: ConnectedModel, agent: Agent, conversation: Conversation, keep_last: int | None
+        self,
+        model: Model,
+        ask: Complete,
+        agent: Agent,
+        conversation: Conversation,
+        keep_last: int | None,
     ) -> Compaction:
-        settings = agent.settings
         messages = await self._messages(conversation)
-        archived = to_archive(messages, keep_last=keep_last, threshold=settings.compaction_threshold)
+        archived = to_archive(messages, keep_last=keep_last, threshold=agent.settings.compaction_threshold)
         before = await self._store.compactions.current(conversation.id)
         earlier = before.summary if before else None
         tokens: list[int] = []
@@ -192,10 +201,10 @@ class Compactions:
             tokens += said.tokens
             texts += said.texts
             lines += said.lines
-        if model.model.supports_tools:
-            summary = await self._summary(model, conversation, earlier, texts, settings.generation_timeout_s)
+        if model.supports_tools:
+            summary = await self._summary(model, ask, conversation, earlier, texts)
         else:  # the demonstration model would make things up
-            summary = extract(earlier, lines, most=model.model.context_tokens // 2)
+            summary = extract(earlier, lines, most=model.context_tokens // 2)
         return Compaction(
             id=CompactionId(new_uuid()),
             conversation_id=conversation.id,
@@ -210,11 +219,11 @@ class Compactions:
 
     async def _summary(
         self,
-        model: ConnectedModel,
+        model: Model,
+        ask: Complete,
         conversation: Conversation,
         earlier: str | None,
         texts: Sequence[str],
-        timeout_s: float,
     ) -> str:
         """The model's summary of some texts; goes on after those that an attempt before has paid for."""
         from_seq, hashing = conversation.archived_to_seq + 1, _Hashing(texts)
@@ -233,7 +242,7 @@ class Compactions:
             await self._store.compactions.keep_progress(progress)
 
         try:
-            return await summarise(model, before, texts[done:], keep=keep, timeout_s=timeout_s or None)
+            return await summarise(ask, model.context_tokens, before, texts[done:], keep=keep)
         except TimeoutError as exc:
             raise GenerationTimeout("The model took too long to summarize.") from exc
 

@@ -1,10 +1,9 @@
 """Reruns: a turn's stored request, run again beside its conversation, which stays as it is."""
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC
-from functools import partial
 from typing import Any, Literal
 
 from threadkeep.clock import Clock
@@ -15,14 +14,13 @@ from threadkeep.domain.agent import ANY_MODEL, Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.errors import (
     AgentNotFound,
-    BudgetExceeded,
     ConversationNotFound,
     Forbidden,
     InvalidRequest,
     NotRerunnable,
     TurnNotFound,
 )
-from threadkeep.domain.events import Failed, TurnEvent, UserMessage
+from threadkeep.domain.events import Failed, IterationStart, TurnEvent, UserMessage
 from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
 from threadkeep.domain.message import Message, Usage
 from threadkeep.domain.money import Purpose
@@ -42,22 +40,14 @@ from threadkeep.engine.recorded_calls import (
     call_key,
     in_both,
 )
+from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.turn_models import TurnModels, why_unfit
-from threadkeep.ports.gateway import (
-    GatewayError,
-    ImageBlock,
-    ModelEvent,
-    ModelRequest,
-    ReplyBrokeOff,
-    ToolResultBlock,
-    ToolSpec,
-)
+from threadkeep.ports.gateway import ImageBlock, ModelRequest, ToolResultBlock, ToolSpec
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.program_log import add_to_subject
-from threadkeep.runtime.spending import Spending
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents
-from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.equipment import Equipment, limits_of
 from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.storage.store import Store
 
@@ -132,17 +122,13 @@ class Reruns:
     def __init__(
         self,
         store: Store,
-        choice: ModelChoice,
+        equipment: Equipment,
         places: ReplyPlaces,
-        spending: Spending,
-        clock: Clock,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
-        self._choice = choice
+        self._equipment = equipment
         self._places = places
-        self._spending = spending
-        self._clock = clock
         self._caps = caps
 
     async def prepare(
@@ -170,11 +156,9 @@ class Reruns:
         original = await self._original(turn, request, chosen)
         place = await self._places.take(user.id)
         add_to_subject(turn_id=turn.id)
-        metered = self._spending.metered(chosen, agent, user, Purpose.RERUN)
-        settings = agent.settings
-        limits = TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False)
-        priced = partial(self._spending.priced, chosen.id)
-        return Rerun(original, metered, limits, self._clock, self._places.hold(place), priced)
+        spending, clock = self._equipment.spending, self._equipment.clock
+        account = spending.account(user, agent, Purpose.RERUN)
+        return Rerun(original, chosen, limits_of(agent), account, clock, self._places.hold(place))
 
     async def _readable(self, user: User, turn_id: str) -> tuple[Turn, Agent]:
         """One of the user's turns, or one that is shared with them as the agent's owner, and its agent."""
@@ -200,7 +184,7 @@ class Reruns:
         """The model to try: one that the agent offers; its owner could offer any."""
         if agent.is_owned_by(user):
             agent = replace(agent, settings=replace(agent.settings, models=(ANY_MODEL,)))
-        return self._choice.chosen(agent, wanted)
+        return self._equipment.choice.chosen(agent, wanted)
 
     async def _request(self, turn: Turn, model: ConnectedModel, system_prompt: str | None) -> ModelRequest:
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
@@ -296,19 +280,17 @@ class Rerun(Completion):
         original: Original,
         model: ConnectedModel,
         limits: TurnLimits,
+        spending: ModelSpending,
         clock: Clock,
         place: AbstractAsyncContextManager[None],
-        priced: Callable[[Usage], Usage],
     ) -> None:
         self._original = original
         self._model = model
-        self._priced = priced
+        self.spending = spending
         self._steered = original.steered
         self._calls = 0
         self._folding = Folding()
         self._failure: Failed | None = None
-        self.over_budget: BudgetExceeded | None = None
-        """The budget that had no room for it, if one ended it."""
         self._began_at = self._ended_at = clock()
 
         contents, turn = Contents(original.contents), replace(original.turn, model=model.id)
@@ -317,10 +299,12 @@ class Rerun(Completion):
             return original.request
 
         around = Surroundings(
-            models=TurnModels(_AskedOnce(model.model, model.gateway, self._ask)),
+            models=TurnModels(model),
             tools=RecordedTools(original.calls),
             limits=limits,
+            spending=spending,
             load=contents.load,
+            asks_again=False,
             steering=self._steered_by_now,
             after_reply=self._all_steered,
         )
@@ -332,18 +316,7 @@ class Rerun(Completion):
         self._ended_at = event.at
         if isinstance(event.body, Failed):
             self._failure = event.body
-
-    async def _ask(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        self._calls += 1
-        try:
-            async with aclosing(self._model.stream(request)) as stream:
-                async for event in stream:
-                    yield event
-        except BudgetExceeded as exc:
-            self.over_budget = exc
-            raise
-        except ReplyBrokeOff as exc:  # which the loop would ask for again
-            raise GatewayError(exc.message, retryable=exc.retryable) from exc
+        self._calls += isinstance(event.body, IterationStart)
 
     async def _steered_by_now(self) -> Sequence[UserMessage]:
         """What the user had sent after as many model calls."""
@@ -379,17 +352,6 @@ class Rerun(Completion):
             model=self._model.id,
             text=content_of(parts),
             calls=[RunCall(it, it.arguments) for it in tool_calls_of(parts)],
-            usage=self._priced(self._folding.usage),
+            usage=self._folding.usage,
             duration_ms=self._ended_at - self._began_at,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _AskedOnce(ConnectedModel):
-    """The model of a rerun, called by it."""
-
-    ask: Callable[[ModelRequest], AsyncGenerator[ModelEvent]]
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        """Calls it."""
-        return self.ask(request)

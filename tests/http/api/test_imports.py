@@ -3,6 +3,7 @@
 import asyncio
 import json
 import zipfile
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.imports.test_own import export_everything
 from threadkeep import Settings
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.imports import user_import as service
+from threadkeep.imports.confined import UploadedExports
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.reassignment import make_searchable
 from threadkeep.testing import until
@@ -153,13 +155,13 @@ async def test_import_whose_upload_outlasts_the_server_is_refused(
     api: Api, alice: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ):
     runs: Any = (await api.app.services()).import_runs
-    opening = runs._open_export
+    opening = UploadedExports.open
 
     def closing(*given: Any) -> Any:
         runs._is_closing = True
         return opening(*given)
 
-    monkeypatch.setattr(runs, "_open_export", closing)
+    monkeypatch.setattr(UploadedExports, "open", closing)
     refusal(await begin(alice, "a.json", in_json(numbered(1))), 503, "SHUTTING_DOWN")
     (run,) = await items(alice, "/api/imports")
     assert run["status"] == "INTERRUPTED"
@@ -210,22 +212,22 @@ async def test_import_has_limits(api: Api, alice: httpx.AsyncClient, monkeypatch
     directory = in_zip(conversations__json=in_json(branched()), **{f"f{n}": b"" for n in range(200)})
     limits = {"unpacked_bytes": 1_000_000, "directory_bytes": 5_000, "conversations": 2}
     for name, most in limits.items():
-        object.__setattr__(runs._limits, name, most)
+        object.__setattr__(runs.exports.limits, name, most)
     assert await failure(alice, bomb) == "too_large"
     assert await failure(alice, directory) == "too_large"
     assert await failure(alice, in_json(*map(numbered, range(3)))) == "too_large"
-    object.__setattr__(runs._limits, "conversation_bytes", 500)
+    object.__setattr__(runs.exports.limits, "conversation_bytes", 500)
     long = numbered(1) | {"title": "x" * 600}
     run = await ended(alice, await begin(alice, "a.json", in_json(long, numbered(2))))
     assert (run["imported"], run["problems"][0]["why"]) == (1, "it is larger than 500 bytes")
     assert run["problems"][0]["reason"] == "too_large"
-    object.__setattr__(runs._limits, "conversation_bytes", 50_000)
-    object.__setattr__(runs._limits, "message_parts", 2)
+    object.__setattr__(runs.exports.limits, "conversation_bytes", 50_000)
+    object.__setattr__(runs.exports.limits, "message_parts", 2)
     run = await ended(alice, await begin(alice, "a.json", in_json(claude(), numbered(3))))
     assert run["problems"][0]["why"] == "one of its messages has more than 2 parts"
     assert (run["imported"], run["problems"][0]["reason"]) == (1, "too_large")
-    object.__setattr__(runs._limits, "message_parts", None)
-    monkeypatch.setattr(runs, "most_bytes", 2_000)
+    object.__setattr__(runs.exports.limits, "message_parts", None)
+    monkeypatch.setattr(runs, "exports", replace(runs.exports, most_bytes=2_000))
     refusal(await begin(alice, "a.json", b"[" + b" " * 3_000), 413, "PAYLOAD_TOO_LARGE")
     monkeypatch.setattr(runs, "_allowances", LocalAllowances(TurnCaps(uploads_per_minute=1)))
     await ended(alice, await begin(alice, "a.json", in_json(numbered(5))))
@@ -242,7 +244,7 @@ async def test_files_of_an_import_count_like_uploads(
     file = in_zip(**{"conversations__json": in_json(talk, numbered(2)), "file-1-house.png": house})
     runs: Any = (await api.app.services()).import_runs
     caps = runs._caps
-    object.__setattr__(runs._limits, "directory_bytes", 1_000)  # that of the list: files may be larger
+    object.__setattr__(runs.exports.limits, "directory_bytes", 1_000)  # that of the list: files may be larger
     object.__setattr__(caps, "bytes", 2_000)
     run = await ended(alice, await begin(alice, "export.zip", file))
     assert (run["imported"], run["files"], run["leftOut"]) == (1, 0, 1)

@@ -43,10 +43,8 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
     allowances = SlowAllowances()
     runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
-    spending = SimpleNamespace(check=nothing)
-    starts = TurnStarts(
-        store, cast("Any", runner), cast("Any", None), allowances, lambda: NOW, cast("Any", spending)
-    )
+    replies = SimpleNamespace(equipment=SimpleNamespace(spending=SimpleNamespace(check=nothing)))
+    starts = TurnStarts(store, cast("Any", runner), cast("Any", replies), allowances)
 
     async def begin() -> None:
         async with starts.claim(User(ALICE)) as claim:

@@ -30,7 +30,7 @@ async def begin_import(request: RequestContext, *, files: UploadedFiles, query: 
     """
     runs = request.services.import_runs
     agent = await runs.admit(request.user, query.agent_id)
-    async with files.read(most_bytes=runs.most_bytes) as uploads:
+    async with files.read(most_bytes=runs.exports.most_bytes) as uploads:
         if len(uploads) != 1:
             raise InvalidRequest("Send one file.", param="files")
         run = await runs.begin(request.user, agent, uploads[0].file_name, uploads[0].file)

@@ -69,8 +69,8 @@ async def _finished(rerun: Rerun, request: Request) -> FinishedRerun:
 
     await unless_client_leaves(request, run())
     finished = rerun.finished()
-    if rerun.over_budget is not None and not finished.rerun.text:
-        raise rerun.over_budget
+    if (over_budget := rerun.spending.refused) is not None and not finished.rerun.text:
+        raise over_budget
     return finished
 
 

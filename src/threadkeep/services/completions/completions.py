@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from threadkeep.clock import Clock
 from threadkeep.context.attachments import FileRules
 from threadkeep.context.prompt import INSTRUCTIONS, Component, joined
 from threadkeep.domain.agent import Agent
@@ -20,24 +19,19 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
-from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import Surroundings, TurnLimits
-from threadkeep.engine.tools import Toolbox
-from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.loop import Surroundings
+from threadkeep.engine.tools import CallingTurn
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
 from threadkeep.ports.gateway import ModelRequest, ToolSpec
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
+from threadkeep.ports.tools import Caller, ReturnedFile
 from threadkeep.runtime.runner import Runner
-from threadkeep.runtime.spending import Spending
 from threadkeep.services.client_tools import ClientTools, offered_client_tools
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, model_messages
 from threadkeep.services.completions.tools import NobodyToAsk, OfferedTools
-from threadkeep.services.files import Files
-from threadkeep.services.model_choice import ModelChoice
+from threadkeep.services.equipment import Equipment, limits_of
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.reply_places import ReplyPlaces
@@ -57,30 +51,20 @@ class Completions:
         self,
         store: Store,
         runner: Runner,
-        choice: ModelChoice,
+        equipment: Equipment,
         prompts: Prompts,
         passages: Passages,
-        tools: ToolProvider | None,
         client_tools: ClientTools,
-        schemas: Schemas,
-        files: Files,
         places: ReplyPlaces,
-        spending: Spending,
-        clock: Clock,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
         self._runner = runner
-        self._choice = choice
+        self._equipment = equipment
         self._prompts = prompts
         self._passages = passages
-        self._tools = tools
         self._client_tools = client_tools
-        self._schemas = schemas
-        self._files = files
         self._places = places
-        self._spending = spending
-        self._clock = clock
         self._caps = caps
         self._running: set[Completion] = set()
 
@@ -100,14 +84,16 @@ class Completions:
         if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
         agent = self._caps.limited(agent)
-        chosen = self._choice.chosen(agent, model)
+        chosen = self._equipment.choice.chosen(agent, model)
         begun = self._begun(user, agent, chosen, history, begun_with)
         await self._client_tools.check(user, agent, begun.conversation, begun_with)
-        await self._spending.check(user, begun, agent)
+        await self._equipment.spending.check(user, begun, agent)
         prompt = await self._prompts.assemble(agent, chosen.model, activated=agent.primary_role_id)
         asked = begun.user_message if history[-1].role == "user" else None
         before = await self._passages.before(agent, asked, chosen.model)
-        await self._store.users.meet(user.id, self._clock())  # the ledger needs the user, and nothing else
+        await self._store.users.meet(
+            user.id, self._equipment.clock()
+        )  # the ledger needs the user, and nothing else
         place = await self._places.take(user.id)
         run = _Run(
             user,
@@ -154,7 +140,7 @@ class Completions:
             check_user_content(question.text, most=most, has_files=bool(question.files))
         elif is_blank(question.text) and not question.files:
             question = _NO_QUESTION
-        now = self._clock()
+        now = self._equipment.clock()
         return Conversation.start(user.id, agent.id, now).begin_turn(
             question.text,
             now,
@@ -166,13 +152,14 @@ class Completions:
 
     def _completion(self, run: "_Run", place: ReplyPlace) -> Completion:
         """The agent's loop, as in a turn. Each model call is charged when it ends, however it ends."""
-        settings, caller = run.agent.settings, Caller(run.agent, run.user, run.begun.conversation)
+        caller = Caller(run.agent, run.user, run.begun.conversation)
         files = (file.contents for message in run.history for file in message.files)
         contents = Contents({id_: content for it in files for id_, content in it.items()})
         around = Surroundings(
-            models=self._turn_models(run),
+            models=self._equipment.turn_models(run.agent, run.model),
             tools=self._turn_tools(run, caller, contents),
-            limits=TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=False),
+            limits=limits_of(run.agent),
+            spending=self._equipment.spending.account(run.user, run.agent, Purpose.COMPLETION),
             load=contents.load,
         )
 
@@ -180,7 +167,7 @@ class Completions:
             return await asyncio.to_thread(run.request, tools)  # the history may be long
 
         held = self._held(place, caller)
-        return Completion(run.begun.turn, build, around, contents, self._clock, held)
+        return Completion(run.begun.turn, build, around, contents, self._equipment.clock, held)
 
     @asynccontextmanager
     async def _held(self, place: ReplyPlace, caller: Caller) -> AsyncGenerator[None]:
@@ -188,44 +175,29 @@ class Completions:
             async with self._places.hold(place):
                 yield
         finally:
-            if self._tools:
-                self._tools.end(caller)
+            if self._equipment.tools:
+                self._equipment.tools.end(caller)
 
     def _turn_tools(self, run: "_Run", caller: Caller, contents: Contents) -> TurnTools:
-        session, client_tools = None, list[Tool]()
-        if run.model.model.supports_tools:
-            client_tools = offered_client_tools(run.agent, run.begun_with.tools)
-            session = OfferedTools(self._tools.session(caller)) if self._tools else None
+        turn, equipment = run.begun.turn, self._equipment
 
         async def keep_image(file: ReturnedFile) -> FilePart | None:
-            if (loaded := await self._files.load_returned(run.user, file)) is None:
+            if (loaded := await equipment.files.load_returned(run.user, file)) is None:
                 return None
             contents.by_id.update(loaded.contents)
             return loaded.part
 
-        turn = run.begun.turn
-        toolbox = Toolbox(
-            session,
-            LargeValues(turn.conversation_id, self._clock, contents.keep),
-            self._schemas,
-            client_tools=client_tools,
-            found=run.found,
-            turn_id=turn.id,
+        calling = CallingTurn(
+            id=turn.id,
             user_id=run.user.id,
+            client_tools=offered_client_tools(run.agent, turn, run.model.model),
+            found=run.found,
             keep_image=keep_image,
-            file_rules=run.file_rules,
-            can_recall=False,
+            reads=run.file_rules,
         )
-        return TurnTools(toolbox, NobodyToAsk(turn, self._clock), run.agent.settings.tools)
-
-    def _turn_models(self, run: "_Run") -> TurnModels:
-        """The model that replies and those after it; under a budget, only those whose price is known."""
-        user, agent, fallbacks = run.user, run.agent, self._choice.fallbacks(run.agent, run.model)
-        if self._spending.limits_of(agent, user.key):
-            fallbacks = [it for it in fallbacks if it.model.price is not None]
-        models = (run.model, *fallbacks)
-        first, *others = (self._spending.metered(it, agent, user, Purpose.COMPLETION) for it in models)
-        return TurnModels(first, others)
+        session = equipment.session(caller, run.model)
+        toolbox = equipment.toolbox(session and OfferedTools(session), turn, calling, contents.keep)
+        return TurnTools(toolbox, NobodyToAsk(turn, equipment.clock), run.agent.settings.tools)
 
 
 @dataclass(frozen=True, slots=True)

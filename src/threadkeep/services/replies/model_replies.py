@@ -1,48 +1,39 @@
 """Model replies: everything an agent does in a turn, from the model's request to the follow-up work."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 
-from threadkeep.clock import Clock
-from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.attachments import FileRules
 from threadkeep.context.request import BuiltRequest
 from threadkeep.domain.agent import Agent, OnCrash
-from threadkeep.domain.conversation import Conversation, TitleSource
-from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound, ThreadkeepError
+from threadkeep.domain.conversation import TitleSource
+from threadkeep.domain.errors import ModelNotFound, ThreadkeepError
 from threadkeep.domain.events import Done, Failed, Notice, Retrieval, TurnResumed
-from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.ending import failed, stopped
-from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import HandOff, Surroundings, TurnLimits, TurnStep, run_turn
+from threadkeep.engine.loop import HandOff, Surroundings, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
-from threadkeep.engine.tools import Toolbox
-from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.tools import CallingTurn
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import ToolSpec
-from threadkeep.ports.models import ConnectedModel, Models
-from threadkeep.ports.schemas import Schemas
-from threadkeep.ports.tools import Caller, ReturnedFile, Tool, ToolProvider
+from threadkeep.ports.models import ConnectedModel
+from threadkeep.ports.tools import Caller
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.spending import Spending
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.client_tools import offered_client_tools
 from threadkeep.services.compactions import COMPACTION_JOB, compaction_job, is_due
+from threadkeep.services.equipment import Equipment, limits_of
 from threadkeep.services.history import History
-from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-
-KeepReturnedImage = Callable[[Conversation, ReturnedFile], Awaitable[FilePart | None]]
-"""Stores an image that a tool returned; None if it can't be shown."""
 
 
 class ModelReplies:
@@ -51,40 +42,17 @@ class ModelReplies:
     def __init__(
         self,
         store: Store,
-        models: Models,
-        choice: ModelChoice,
+        equipment: Equipment,
         requests: ModelRequests,
         history: History,
-        tools: ToolProvider | None,
-        schemas: Schemas,
         jobs: Jobs,
-        clock: Clock,
-        keep_image: KeepReturnedImage,
-        spending: Spending,
     ) -> None:
-        self._spending = spending
         self._store = store
-        self._models = models
-        self._choice = choice
+        self.equipment = equipment
+        """What its models need to reply."""
         self._requests = requests
         self._history = history
-        self._tools = tools
-        self._schemas = schemas
-        self._keep_image = keep_image
         self._jobs = jobs
-        self._clock = clock
-
-    def chosen_model(self, agent: Agent, wanted: str | None = None) -> str:
-        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
-        return self._choice.chosen(agent, wanted).id
-
-    def knows(self, model: str | None) -> bool:
-        """Whether this node has a model."""
-        try:
-            self._models.get(model)
-        except (GatewayNotConfigured, ModelNotFound):
-            return False
-        return True
 
     def model_of(self, turn: Turn, state: TurnState) -> ConnectedModel:
         """The model that a turn asked for or, if that is gone, the one that it has fallen back to.
@@ -92,11 +60,11 @@ class ModelReplies:
         Raises GatewayNotConfigured or ModelNotFound if no model is left.
         """
         try:
-            return self._models.get(turn.model)
+            return self.equipment.models.get(turn.model)
         except ModelNotFound:
             if state.model is None:
                 raise
-            return self._models.get(state.model)
+            return self.equipment.models.get(state.model)
 
     async def steps(
         self,
@@ -133,7 +101,7 @@ class ModelReplies:
             return await prepared.build(tools)
 
         around = Surroundings(
-            models=self._turn_models(agent, asked, state),
+            models=self.equipment.turn_models(agent, asked, state.model),
             tools=self._turn_tools(
                 user,
                 agent,
@@ -143,11 +111,9 @@ class ModelReplies:
                 found=prepared.sources.found if prepared else state.found,
                 used=state.used_servers,
             ),
-            limits=TurnLimits(
-                agent.settings.max_iterations, agent.settings.generation_timeout_s, hands_off=hands_off
-            ),
+            limits=limits_of(agent, hands_off=hands_off),
             stop=stop,
-            spending=await self._spending.of_turn(user, held, agent, control.calling),
+            spending=await self.equipment.spending.of_turn(user, held, agent, control.calling),
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
         )
@@ -172,28 +138,23 @@ class ModelReplies:
         used: Collection[str],
     ) -> TurnTools:
         """The tools that a turn can use."""
-        turn, session, client_tools = held.turn, None, list[Tool]()
-        if model.model.supports_tools:
-            client_tools = offered_client_tools(agent, turn.begun_with.tools if turn.begun_with else ())
-            if self._tools:
-                session = self._tools.session(Caller(agent, user, held.conversation), used)
+        turn, equipment = held.turn, self.equipment
 
         async def keep_payload(payload: Payload, content: bytes) -> None:
             await persist(lambda: self._store.payloads.add(payload, content))
 
+        session = equipment.session(Caller(agent, user, held.conversation), model, used)
+        calling = CallingTurn(
+            id=turn.id,
+            user_id=user.id,
+            client_tools=offered_client_tools(agent, turn, model.model),
+            found=found,
+            keep_image=lambda file: equipment.files.keep_returned(held.conversation, file),
+            reads=file_rules(model),
+        )
         return TurnTools(
-            Toolbox(
-                session,
-                LargeValues(turn.conversation_id, self._clock, keep_payload),
-                self._schemas,
-                client_tools=client_tools,
-                found=found,
-                turn_id=turn.id,
-                user_id=user.id,
-                keep_image=lambda file: self._keep_image(held.conversation, file),
-                file_rules=_file_rules(model),
-            ),
-            TurnApprovals(self._store, held, agent.settings.approval_timeout_s, self._clock, control),
+            equipment.toolbox(session, turn, calling, keep_payload),
+            TurnApprovals(self._store, held, agent.settings.approval_timeout_s, equipment.clock, control),
             agent.settings.tools,
             lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
         )
@@ -208,24 +169,7 @@ class ModelReplies:
         if is_due(agent, conversation):
             await self._jobs.add(COMPACTION_JOB, compaction_job(conversation, key_id))
 
-    def _turn_models(self, agent: Agent, asked: ConnectedModel, state: TurnState) -> TurnModels:
-        """The model that replies and those after it; a turn stays with the one that it fell back to."""
-        fallbacks = self._choice.fallbacks(agent, asked)
-        if state.model is None:
-            return TurnModels(asked, fallbacks)
-        tried = [it.id for it in fallbacks]
-        if state.model not in tried:  # removed since
-            return TurnModels(asked, fallbacks)
-        at = tried.index(state.model)
-        return TurnModels(fallbacks[at], fallbacks[at + 1 :])
 
-    def file_rules(self, model: str | None) -> FileRules:
-        """The files that a model receives as is; none of a model that is gone."""
-        try:
-            return _file_rules(self._models.get(model))
-        except (GatewayNotConfigured, ModelNotFound):
-            return NO_FILES
-
-
-def _file_rules(model: ConnectedModel) -> FileRules:
+def file_rules(model: ConnectedModel) -> FileRules:
+    """The files that a model receives as is."""
     return FileRules(model.files, model.model.context_tokens, can_recall=True)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 
+from threadkeep.context.attachments import NO_FILES
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
@@ -22,10 +23,10 @@ from threadkeep.engine.journal import BegunByAdmin
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
+from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.turn_course import TurnCourse
-from threadkeep.services.replies.model_replies import ModelReplies
+from threadkeep.services.replies.model_replies import ModelReplies, file_rules
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
@@ -44,7 +45,6 @@ class ResumedTurns:
         store: Store,
         replies: ModelReplies,
         starts: TurnStarts,
-        spending: Spending,
         *,
         within_hours: float,
         caps: OperatorCaps = NO_CAPS,
@@ -52,13 +52,18 @@ class ResumedTurns:
         self._store = store
         self._replies = replies
         self._starts = starts
-        self._spending = spending
         self._within_ms = within_hours * HOUR_MS
         self._caps = caps
 
     def knows(self, model: str | None) -> bool:
         """Whether this node has a turn's model."""
-        return self._replies.knows(model)
+        return self._found(model) is not None
+
+    def _found(self, model: str | None) -> ConnectedModel | None:
+        try:
+            return self._replies.equipment.models.get(model)
+        except (GatewayNotConfigured, ModelNotFound):
+            return None
 
     def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
         """How a turn runs from the end of its log."""
@@ -122,7 +127,8 @@ class ResumedTurns:
             for ref in body.refs.values()
         ]
         payloads = await self._store.payloads.load(turn.conversation_id, refs)
-        files = self._replies.file_rules(turn.model)
+        model = self._found(turn.model)
+        files = file_rules(model) if model else NO_FILES
         return replay(entries, rebuild_request(*sent), payloads, files)
 
     def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
@@ -132,7 +138,7 @@ class ResumedTurns:
             open_calls=state.open_calls,
             why=PROCESS_ENDED,
             reported=state.usage,
-            unreported=state.unreported and self._spending.priced(model, state.unreported),
+            unreported=state.unreported and self._replies.equipment.spending.priced(model, state.unreported),
             model=model,
             waiting=state.waiting,
         )

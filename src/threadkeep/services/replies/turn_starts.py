@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from threadkeep.clock import Clock
 from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
@@ -15,7 +14,6 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.runner import Runner
-from threadkeep.runtime.spending import Spending
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
@@ -33,16 +31,13 @@ class TurnStarts:
         runner: Runner,
         replies: ModelReplies,
         allowances: Allowances,
-        clock: Clock,
-        spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
-        self._spending = spending
         self._store = store
         self._runner = runner
         self._replies = replies
+        self._equipment = replies.equipment
         self._allowances = allowances
-        self._clock = clock
         self._caps = caps
         self._claims: set[TurnClaim] = set()
 
@@ -52,7 +47,7 @@ class TurnStarts:
 
     def chosen_model(self, agent: Agent, wanted: str | None) -> str:
         """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
-        return self._replies.chosen_model(agent, wanted)
+        return self._equipment.choice.chosen(agent, wanted).id
 
     def of_queued(
         self,
@@ -66,7 +61,7 @@ class TurnStarts:
         """The turn of a queued message, begun with a key; not stored yet."""
         return conversation.begin_turn(
             message.content,
-            self._clock(),
+            self._equipment.clock(),
             model=self.chosen_model(agent, message.model),
             title=title_of(message.content, message.files),
             message_id=message.id,
@@ -97,7 +92,7 @@ class TurnStarts:
         if claim.is_taken:
             return
         self.check_open()
-        await self._spending.check(user, begun, agent)
+        await self._equipment.spending.check(user, begun, agent)
         await claim.take(self._running_of(user, after), after)
 
     async def begin(
