@@ -38,6 +38,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFile, UploadedFile
 from threadkeep.log.format import encode_chunk
+from threadkeep.log.writer import Charged
 from threadkeep.ports.documents import ExtractedPart, IndexedChunk
 from threadkeep.ports.models import Models
 from threadkeep.runtime.spending import Spending
@@ -327,7 +328,14 @@ async def keep_document(store: Store, agent_id: AgentId, *texts: str, ready: boo
 
 
 def spending_of(
-    store: Store, models: Models, clock: Clock = system_clock, *, user_month: str = "0"
+    store: Store,
+    models: Models,
+    clock: Clock = system_clock,
+    *,
+    user_month: str = "0",
+    charged: Charged = lambda model, cost: None,
 ) -> Spending:
     """What pays for model calls, within this limit."""
-    return Spending(store.ledger, store.keys, models, clock, UTC, currency="USD", user_month=user_month)
+    return Spending(
+        store.ledger, store.keys, models, clock, UTC, currency="USD", user_month=user_month, charged=charged
+    )

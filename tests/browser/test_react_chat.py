@@ -82,9 +82,10 @@ def opened(browser: Browser, folder: Path, server: Server, address: str) -> Gene
 
 @pytest.fixture
 def chat(browser: Browser, server: Server, relay: Relay) -> Iterator[Page]:
-    """The example, with an agent that asks its user."""
+    """The example, with an agent that asks its user, also before it remembers anything."""
+    asks = {"askUser": True, "tools": {"promptx.promptx_remember": {"access": "ask"}}}
     with server.client() as client:
-        client.post("/api/agents", json={"name": "Clerk", "settings": {"askUser": True}}).raise_for_status()
+        client.post("/api/agents", json={"name": "Clerk", "settings": asks}).raise_for_status()
     with opened(browser, EXAMPLE, server, relay.address) as page:
         yield page
 
@@ -135,6 +136,17 @@ def test_page_streams_resumes_asks_and_branches(chat: Page, relay: Relay, model:
     chat.get_by_role("button", name="Previous version").click()
     expect(replies(chat)).to_have_text(["One. Two.", "Three.", "The green room is yours."])
     expect(chat.get_by_role("group", name="Version 1 of 2")).to_be_visible()
+
+
+def test_call_is_allowed_with_all_its_arguments_in_view(chat: Page, model: ScriptedModel):
+    content = "The user drinks tea." + "\n" * 60 + "Their house may burn."
+    model.script([UseTool("promptx_remember", {"content": content})], [Say("It is noted.")])
+    chat.get_by_label("Agent").select_option("Clerk")
+    say(chat, "Note it")
+    request = chat.locator(".request")
+    expect(request.locator("pre")).to_contain_text("Their house may burn.")
+    request.get_by_role("button", name="Allow").click()
+    expect(replies(chat)).to_have_text(["It is noted."])
 
 
 def test_page_of_the_documentation_talks_and_runs_its_tool(

@@ -296,8 +296,8 @@ async def test_what_nobody_is_left_to_charge_is_charged_in_full(store: Store):
     running = reservation(payer, 10, id=turn.id, purpose=Purpose.TURN, fence=1)
     for it in (lost, new, running):
         await store.ledger.reserve(it, [budget])
-    assert await store.ledger.charge_abandoned(NOW + 5) == 1
-    assert await store.ledger.charge_abandoned(NOW + 5) == 0
+    assert [it.id for it in await store.ledger.charge_abandoned(NOW + 5)] == [lost.id]
+    assert await store.ledger.charge_abandoned(NOW + 5) == []
     assert await state(store, budget) == (30, 30)
     await store.ledger.charge(of(lost, 5))  # it was only slow, and is charged already
     assert await state(store, budget) == (30, 30)
@@ -401,7 +401,7 @@ async def test_a_charge_settles_what_was_reserved_even_if_nothing_else_is_counte
     await store.ledger.reserve(reserved, [budget])
     await store.ledger.charge(of(reserved, None))
     assert await state(store, budget) == (0, 0)
-    assert await store.ledger.charge_abandoned(NOW + 1) == 0
+    assert await store.ledger.charge_abandoned(NOW + 1) == []
 
 
 async def test_the_first_call_of_a_period_takes_the_statements_of_any_call(store: Store, database: Database):

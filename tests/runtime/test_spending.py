@@ -20,6 +20,7 @@ from threadkeep.domain.model import Model
 from threadkeep.domain.money import Budget, Price, Purpose
 from threadkeep.domain.user import User
 from threadkeep.engine.completion import complete
+from threadkeep.metrics import Metrics
 from threadkeep.ports.gateway import (
     GatewayError,
     GatewayUnavailable,
@@ -33,6 +34,7 @@ from threadkeep.ports.gateway import (
     UnshownDelta,
 )
 from threadkeep.runtime.spending import Spending
+from threadkeep.storage.spending import ledger
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import until
@@ -60,6 +62,15 @@ async def call(spending: Spending, gateway: InMemoryGateway, agent: Agent, most:
 @pytest.fixture
 async def agent(store: Store) -> Agent:
     return await keep_agent(store)
+
+
+class NodeLost(Exception):
+    """The process was killed."""
+
+
+async def ended_before(*_: object) -> None:
+    """Ends the node before it charges anything."""
+    raise NodeLost
 
 
 async def charged(store: Store) -> list[UsageSum]:
@@ -91,6 +102,26 @@ async def test_without_a_budget_a_call_is_charged_and_its_request_stays_as_it_is
     assert gateway.requests[0].max_tokens is None
     (sum_,) = await charged(store)
     assert (sum_.calls, sum_.turns, sum_.cost, sum_.output_tokens) == (1, 0, 3 * CENT.output, 3)
+
+
+@pytest.mark.parametrize("how", ["whole", "broken off", "abandoned"])
+async def test_whatever_is_charged_is_counted_in_the_metrics(
+    how: str, store: Store, agent: Agent, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(ledger, "ABANDONED_AT_ONCE", 2)
+    gateway = PricedGateway(
+        *[SAID if how == "whole" else (TextDelta("Because."), ReplyBrokeOff("It broke off."))] * 3
+    )
+    metrics = Metrics()
+    spending = spending_of(store, InMemoryModels(gateway), user_month="20", charged=metrics.charged)
+    if how == "abandoned":
+        monkeypatch.setattr(spending, "charge", ended_before)
+    for _ in range(3):
+        with suppress(GatewayError, NodeLost):
+            await call(spending, gateway, agent, most=16)
+    assert await spending.charge_abandoned(spending.now + 1) == 3 * (how == "abandoned")
+    (sum_,) = await charged(store)
+    assert (sum_.calls, metrics.costs) == (3, {("in-memory/scripted", "USD"): sum_.cost})
 
 
 @ONLY_SQLITE

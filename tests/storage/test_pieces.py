@@ -115,6 +115,18 @@ class Pieces:
         await self._database.close()
 
 
+class Contended(Pieces):
+    """A database in which each transaction is first the victim of a deadlock."""
+
+    is_victim = False
+
+    async def write(self, plan: Callable[[], Plan[T]], *, urgent: bool = False, heavy: bool = False) -> T:
+        self.is_victim = not self.is_victim
+        if self.is_victim:
+            raise StorageConflict("The database chose this transaction to end a deadlock.")
+        return await super().write(plan, urgent=urgent, heavy=heavy)
+
+
 def whole(agent: Agent, name: str = "c") -> WholeConversation:
     """A conversation with calls, values that are stored beside it, and a file."""
     messages: list[ForeignMessage] = []
@@ -301,6 +313,20 @@ async def test_deleting_a_user_is_made_of_small_transactions(database: Database)
     assert max(counting.rows) <= max(AT_ONCE, purging.CONVERSATIONS_AT_ONCE) + BESIDE
     assert await left_in(database) == {}
     assert not await database.fetch(Statement("SELECT id FROM tk_users WHERE id = :id")(id=ALICE))
+
+
+@pytest.mark.parametrize("purge", [purge_one, delete_user])
+async def test_purge_goes_on_after_a_deadlock_in_each_of_its_transactions(purge: Act, database: Database):
+    store = await store_on(database)
+    agent = await keep_agent(store)
+    conversation = await keep_rich(store, agent)
+    await keep_memory(store, agent.id, "Alice takes the ferry.")
+    in_audit = Statement("SELECT COUNT(*) FROM tk_audit WHERE actor_id = :id")
+    contended = Contended(database)
+    await purge(await store_with(contended), conversation)
+    assert contended.rows and await left_in(database) == {}
+    ((named,),) = await database.fetch(in_audit(id=ALICE))
+    assert bool(named) is (purge is not delete_user)
 
 
 async def test_others_write_between_the_pieces(database: Database):

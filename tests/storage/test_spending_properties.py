@@ -99,7 +99,7 @@ class Calls:
     async def lose(self) -> None:
         """The node is lost, and somebody cleans up after it."""
         lost = [it for it in self._open if it[1]]
-        assert await self._ledger.charge_abandoned(NOW + 1) == len(lost)
+        assert len(await self._ledger.charge_abandoned(NOW + 1)) == len(lost)
         for made, _, granted in lost:
             self._pay(made, granted)
         self._open.clear()

@@ -86,7 +86,7 @@ function Conversation({ id, agentId }: { id: string | null; agentId: string | un
           </article>
         ))}
         {chat.requests.map((request) => (
-          <Request key={request.requestId} request={request} onDecide={(body) => void chat.decide(request.requestId, body)} />
+          <Request key={request.requestId} request={request} messages={chat.messages} onDecide={(body) => void chat.decide(request.requestId, body)} />
         ))}
         {chat.queued.map(({ messageId, content }) => (
           <article key={messageId} className="user queued" aria-label="Queued">
@@ -121,12 +121,15 @@ function Versions({ ids, index, onChoose }: { ids: string[]; index: number; onCh
 
 type Decision = Parameters<ReturnType<typeof useConversation>["decide"]>[1];
 
-/** A tool call to allow or deny, or a question with its choices. */
-function Request({ request, onDecide }: { request: TurnRequest; onDecide: (body: Decision) => void }) {
+/** A tool call to allow or deny, with all its arguments: nobody should allow what they don't see. Or a question with its choices. */
+function Request({ request, messages, onDecide }: { request: TurnRequest; messages: readonly Message[]; onDecide: (body: Decision) => void }) {
+  const parts = messages.flatMap((message) => message.parts);
+  const call = parts.find((part) => part.type === "tool_call" && part.approval?.requestId === request.requestId);
   const choices = "type" in request ? ((request.schema?.["enum"] as string[] | undefined) ?? []) : [];
   return (
     <section className="request" role="group" aria-label={request.message}>
       <p>{request.message}</p>
+      {call?.type === "tool_call" && <pre>{JSON.stringify(call.arguments, null, 2)}</pre>}
       {!("type" in request) && <button onClick={() => onDecide({ action: "allow" })}>Allow</button>}
       {choices.map((choice) => <button key={choice} onClick={() => onDecide({ action: "answer", content: choice })}>{choice}</button>)}
       <button onClick={() => onDecide({ action: "deny" })}>{"type" in request ? "Decline" : "Deny"}</button>

@@ -125,7 +125,7 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         conversations_missing_from_search=services.history.catch_up,
         files_without_a_message=services.files.sweep,
         unreferenced_payloads=store.payloads.collect,
-        abandoned_reservations=lambda: store.ledger.charge_abandoned(clock() - HOUR_MS),
+        abandoned_reservations=lambda: services.spending.charge_abandoned(clock() - HOUR_MS),
         repeatable_requests=lambda: store.repeats.forget_old(clock() - DAY_MS),
         past_spending=lambda: store.ledger.forget_spending(services.spending.today),
     )

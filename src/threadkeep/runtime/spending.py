@@ -236,6 +236,15 @@ class Spending:
         await persist(lambda: self._ledger.charge(charge))
         self._charged(charge.model, charge.usage.cost)
 
+    async def charge_abandoned(self, before: int) -> int:
+        """Charges in full what was reserved for calls that nobody is left to charge; returns how many."""
+        count = 0
+        while charges := await self._ledger.charge_abandoned(before):
+            for charge in charges:
+                self._charged(charge.model, charge.usage.cost)
+            count += len(charges)
+        return count
+
     def budgets_of_user(self, user_id: UserId) -> list[Budget]:
         """The budgets that the operator gives a user."""
         return self._limits.budgets(Payer(user_id, None), self.today)

@@ -3,6 +3,7 @@
 import hmac
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -206,7 +207,8 @@ class SqlUsers:
         given = {"name": name, "name_in_details": _in_details(name)}
         while rows := await self._database.fetch(_IN_AUDIT(**whose, after=after, limit=AUDITED_AT_ONCE)):
             ids = [id_ for (id_,) in rows]
-            await self._database.execute(_FORGET_IN_AUDIT(ids=to_json(ids), **whose, **given))
+            forget = _FORGET_IN_AUDIT(ids=to_json(ids), **whose, **given)
+            await patiently(partial(self._database.execute, forget))
             after = ids[-1]
 
     def _unnamed(self, user_id: UserId) -> str:

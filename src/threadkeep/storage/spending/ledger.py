@@ -180,12 +180,9 @@ class SqlLedger:
         )
         return [_usage_sum(row, by) for row in rows]
 
-    async def charge_abandoned(self, before: int) -> int:
-        """Charges in full what was reserved for calls that nobody is left to charge, some at a time."""
-        count = 0
-        while charged := await self._database.write(lambda: _charge_abandoned(before)):
-            count += charged
-        return count
+    async def charge_abandoned(self, before: int) -> Sequence[Charge]:
+        """Charges in full what was reserved for some of the calls that nobody is left to charge."""
+        return await self._database.write(lambda: _charge_abandoned(before))
 
     async def forget_spending(self, today: str) -> int:
         """Forgets what was spent before the last month; the ledger still knows.
@@ -234,12 +231,12 @@ def _release(reservation_id: str, fence: int | None) -> Plan[None]:
     yield from count_spending((), released(freed))
 
 
-def _charge_abandoned(before: int) -> Plan[int]:
+def _charge_abandoned(before: int) -> Plan[Sequence[Charge]]:
     rows = yield _ABANDONED(before=before, limit=ABANDONED_AT_ONCE)
     charges = [_charge_in_full(row) for row in rows]
     if charges:
         yield from add_charges(charges)
-    return len(charges)
+    return charges
 
 
 def _charge_in_full(row: Row) -> Charge:

@@ -59,9 +59,9 @@ export class Delivery {
   /** Another tab has sent it, got a refusal or withdrew it. */
   goneElsewhere(id: string, became?: Became): void {
     const item = this.entries.get(id);
+    this.entries.forget(id);
     if (!item) return;
     const { entry } = item;
-    this.entries.forget(id);
     if (became?.type === "refused") this.emit({ type: "refused", entry, error: errorOf(became.error), isElsewhere: true });
     else if (became?.type === "withdrawn") this.emit({ type: "withdrawn", entry, isElsewhere: true });
     else this.emit({ type: "sent", entry: placed(entry, became?.conversationId), outcome: became?.outcome ?? null });

@@ -26,6 +26,8 @@ export class Entries {
   /** In the order in which they were written. */
   readonly items = new Store<readonly OutboxItem[]>([]);
   #byId = new Map<string, OutboxItem>();
+  /** What was sent, refused or withdrawn: for a moment it may still be in the store. */
+  #gone = new Set<string>();
   #newest = -Infinity;
 
   constructor(
@@ -61,6 +63,7 @@ export class Entries {
   hold(stored: readonly StoredEntry[]): OutboxEntry[] {
     const waiting: OutboxEntry[] = [];
     for (const { entry, lasts } of stored) {
+      if (this.#gone.has(entry.id)) continue;
       const lane = laneOf(entry);
       const state = [...this.#byId.values()].some((it) => it.state === "waiting" && laneOf(it.entry) === lane) ? "waiting" : "sending";
       this.#byId.set(entry.id, { entry, lasts, state, failures: 0 });
@@ -96,8 +99,9 @@ export class Entries {
     this.#publish();
   }
 
-  /** Removes it from memory. */
+  /** Removes it from memory, and doesn't take it in again. */
   forget(id: string): void {
+    this.#gone.add(id);
     if (this.#byId.delete(id)) this.#publish();
   }
 
@@ -106,10 +110,12 @@ export class Entries {
     this.#publish();
   }
 
-  /** Removes it from the store, and tells the other tabs what became of it. */
+  /** Tells the other tabs what became of it, and removes it from the store.
+
+  In this order, since they take what is gone without a word for sent, and the tab may end in between. */
   async remove(id: string, became: Became): Promise<void> {
-    await this.store.remove(id).catch(() => {}); // if it stays, its key keeps it from happening twice
     this.tabs.tell({ type: "gone", id, became });
+    await this.store.remove(id).catch(() => {}); // if it stays, its key keeps it from happening twice
   }
 
   #publish(): void {

@@ -16,6 +16,7 @@ class Disk implements EntryStore {
   isUnreadable = false;
   /** What it could not store, and keeps as long as the page is open. */
   unstored = new Map<string, OutboxEntry>();
+  onRemoved = async () => {};
 
   async all(): Promise<StoredEntry[]> {
     const stored = (entries: Map<string, OutboxEntry>, lasts: boolean) => [...entries.values()].map((entry) => ({ entry, lasts }));
@@ -34,6 +35,7 @@ class Disk implements EntryStore {
   async remove(id: string): Promise<void> {
     this.entries.delete(id);
     this.unstored.delete(id);
+    await this.onRemoved();
   }
 }
 
@@ -121,6 +123,7 @@ class Tab {
       tabs: {
         alone: locks.alone,
         tell: (message: OutboxTabMessage) => {
+          if (this.isCrashed) return;
           // As a browser does: of an error, only the message arrives.
           for (const tab of tabs) if (tab !== this && !tab.isCrashed) tab.hear(JSON.parse(JSON.stringify(message)) as OutboxTabMessage);
         },
@@ -416,6 +419,40 @@ describe("two tabs", () => {
     expect(helper.events.at(-1)).not.toHaveProperty("isElsewhere"); // only one of them returns the text
     expect([writer.items, helper.items, disk.entries.size]).toEqual([[], [], 0]);
     expect(became === "refused" ? ended instanceof ApiError : ended).toBe(became !== "withdrawn");
+  });
+
+  it.each([
+    ["sent", []],
+    ["refused", [refused(402, "BUDGET_EXCEEDED")]],
+    ["withdrawn", [UNREACHABLE]],
+  ] as const)("both know what became of an entry although one of them ended right then: %s", async (became, then) => {
+    server.fails = [UNREACHABLE, UNREACHABLE, ...then];
+    const [writer, helper] = [await new Tab().open(), await new Tab().open()];
+    const { id } = await writer.write({ content: "hi" });
+    disk.onRemoved = async () => helper.crash();
+    await helper.wake();
+    if (became === "withdrawn") void helper.outbox.withdraw(id);
+    await quiet();
+    await writer.wake();
+    expect([helper.isCrashed, writer.told().filter((it) => it !== "waiting")]).toEqual([true, [became]]);
+  });
+
+  it.each([
+    ["sent", []],
+    ["refused", [refused(402, "BUDGET_EXCEEDED")]],
+  ] as const)("don't take an entry in again that is about to leave the store: %s", async (became, then) => {
+    server.fails = [UNREACHABLE, UNREACHABLE, ...then];
+    const [writer, helper] = [await new Tab().open(), await new Tab().open()];
+    await writer.write({ content: "hi" });
+    const { remove } = disk;
+    disk.remove = async (id) => {
+      for (const tab of tabs) await tab.outbox.reload();
+      await remove.call(disk, id);
+    };
+    await helper.wake();
+    await writer.wake();
+    expect(tabs.map((it) => it.told().filter((type) => type !== "waiting"))).toEqual([[became], [became]]);
+    expect([writer.items, helper.items, disk.entries.size, server.asked.length]).toEqual([[], [], 0, 3]);
   });
 
   it("both know in which conversation a first message is", async () => {
