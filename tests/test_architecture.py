@@ -153,7 +153,7 @@ SHORT_LIVED = {
     "threadkeep.imports.runs.ImportRuns._run": "notes of one import, which ends them",
     "threadkeep.imports.runs.ImportRuns._room_for": "until it is one import's turn",
     # A connection; when its task fails, it closes, and the other side reconnects.
-    "threadkeep.handling.stream.EventStream.__call__": "a stream's client",
+    "threadkeep.handling.stream.EventStream._send_while_read": "a stream's client",
     "threadkeep.handling.leaving.unless_client_leaves": "one response; the request waits for it",
     "threadkeep.services.completions.completion.Completion.task": "a reply; its reader's end cancels it",
     "threadkeep.http.siblings.Siblings._respond": "one response to another worker, which waits for it",

@@ -699,7 +699,7 @@ async def test_conversation_has_the_agent_of_its_first_turn(store: Store):
     assert not await store.conversations.change_agent(main, other.id)
 
 
-async def test_conversations_of_one_question_and_its_reply(store: Store):
+async def test_conversations_that_begin_with_a_question(store: Store):
     agent = await keep_agent(store)
     old, new, long = [await keep_conversation(store, agent) for _ in range(3)]
     for conversation, at in ((old, NOW), (new, NOW + 5), (long, NOW + 6)):
@@ -711,13 +711,14 @@ async def test_conversations_of_one_question_and_its_reply(store: Store):
         given = await conversations.begun_with(ALICE, question, since, but_by="session", limit=limit)
         return [it.id for it in given]
 
-    assert await found("Hi", NOW) == [new.id, old.id]
-    assert await found("Hi", NOW, limit=1) == await found("Hi", NOW + 2) == [new.id]
+    assert await found("Hi", NOW) == [long.id, new.id, old.id]
+    assert await found("Again", NOW) == []
+    assert await found("Hi", NOW, limit=2) == await found("Hi", NOW + 2) == [long.id, new.id]
     assert await found("Hello.", NOW) == await found("Hi", NOW + 9) == []
     assert await store.conversations.begun_with(BOB, "Hi", NOW, but_by="session", limit=9) == []
     await store.outside_ids.bind(old, "another session")
     await store.outside_ids.bind(new, "session")
-    assert await found("Hi", NOW) == [new.id]
+    assert await found("Hi", NOW) == [long.id, new.id]
 
 
 async def test_deleted_conversation_is_gone_until_restored(store: Store):

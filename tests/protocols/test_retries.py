@@ -1,15 +1,16 @@
 """An SDK that repeats a request by itself gets the turn that the first one began, even if it has ended."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from tests.conftest import ONLY_SQLITE
-from tests.protocols.test_refusals import PROTOCOLS, conversations, first_message, stopping
+from tests.protocols.test_refusals import PROTOCOLS, TEXT, conversations, first_message, stopping
 from tests.talking import Talk
 from threadkeep.clock import system_clock
-from threadkeep.services.sending import RETRIED_MS
-from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, Status
+from threadkeep.services.retries import MOST_LOOKED_AT, RETRIED_MS
+from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Status, UseTool, Wait
 
 RETRY = {"x-stainless-retry-count": "1"}
 FOREIGN = [it for it in PROTOCOLS if it != "chat"]
@@ -65,6 +66,156 @@ async def test_retry_of_a_first_message_opens_no_second_conversation(
     # Not what another request said, nor what is long over.
     await first_message(talk, protocol, "Something else?")
     assert len(await all_replies(talk)) == 2
+
+
+async def say_newer(talk: Talk, model: ScriptedModel, conversation: str, how: str) -> str:
+    """Another message in the conversation, from our own API; gives its turn, which runs or has ended."""
+    gate = Gate()
+    model.script([Say("Newer."), Wait(gate)])
+    turn = await talk.begin(conversation, "Second?")
+    await gate.reached()
+    if how == "newer ended":
+        gate.open()
+        await talk.events(turn)
+    return turn
+
+
+async def status(talk: Talk, turn: str) -> str:
+    return (await talk.client.get(f"/api/turns/{turn}")).json()["status"]
+
+
+NEWER = ["newer runs", "newer ended"]
+
+
+@pytest.mark.parametrize("how", NEWER)
+@pytest.mark.parametrize("protocol", FOREIGN)
+async def test_retry_returns_its_turn_though_something_newer_was_said(
+    protocol: str, how: str, talk: Talk, model: ScriptedModel
+):
+    conversation = await talk.titled_conversation()
+    await stopping(talk, protocol, conversation)
+    (said,) = await answered(talk, conversation)
+    newer = await say_newer(talk, model, conversation, how)
+    asked = len(model.requests)
+    talk.client.headers.update(RETRY)
+    again = await stopping(talk, protocol, conversation)
+    assert said in again.text
+    assert len(model.requests) == asked
+    assert await status(talk, newer) == ("RUNNING" if how == "newer runs" else "COMPLETED")
+    assert len(await talk.messages(conversation)) == 4
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("how", NEWER)
+@pytest.mark.parametrize("protocol", FOREIGN)
+async def test_retry_of_a_first_message_finds_its_conversation_though_something_newer_was_said(
+    protocol: str, how: str, talk: Talk, model: ScriptedModel
+):
+    conversation = await new_titled(talk, protocol, model)
+    (said,) = await answered(talk, conversation)
+    newer = await say_newer(talk, model, conversation, how)
+    talk.client.headers.update(RETRY)
+    assert said in (await first_message(talk, protocol)).text
+    assert await conversations(talk) == [conversation]
+    assert await status(talk, newer) == ("RUNNING" if how == "newer runs" else "COMPLETED")
+    assert len(await talk.messages(conversation)) == 4
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("how", NEWER)
+@pytest.mark.parametrize("protocol", ["ai-sdk", "ag-ui"])
+async def test_retry_of_asking_again_returns_that_answer_though_something_newer_was_said(
+    protocol: str, how: str, talk: Talk, model: ScriptedModel
+):
+    conversation = await talk.titled_conversation()
+    await stopping(talk, protocol, conversation)
+
+    async def ask_again() -> str:
+        if protocol == "ag-ui":
+            return (await stopping(talk, protocol, conversation)).text
+        more = {"id": conversation, "trigger": "regenerate-message"}
+        return (await first_message(talk, protocol, **more)).text
+
+    if protocol == "ag-ui":  # another run asks again, and only a run with its id is its retry
+        body = {"threadId": conversation, "messages": [{"id": "u1", "role": "user", "content": TEXT}]}
+        await talk.client.post("/api/ag-ui/default", json={**body, "runId": "another"})
+    else:
+        await ask_again()
+    first, again = await answered(talk, conversation)
+    newer = await say_newer(talk, model, conversation, how)
+    talk.client.headers.update(RETRY)
+    assert (first if protocol == "ag-ui" else again) in await ask_again()
+    assert await status(talk, newer) == ("RUNNING" if how == "newer runs" else "COMPLETED")
+    assert len(await talk.messages(conversation)) == 5
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("how", NEWER)
+async def test_retry_of_an_answer_in_words_answers_once(how: str, talk: Talk, model: ScriptedModel):
+    conversation = await talk.titled_conversation(settings={"askUser": True})
+    model.script([UseTool("ask_user", {"question": "Which colour?"})])
+    waiting = await stopping(talk, "responses", conversation)
+    assert "Which colour?" in waiting.text
+    first = await stopping(talk, "responses", conversation, "Blue")
+    newer = await say_newer(talk, model, conversation, how)
+    talk.client.headers.update(RETRY)
+    again = await stopping(talk, "responses", conversation, "Blue")
+    assert again.json()["output"] == first.json()["output"]
+    assert await status(talk, newer) == ("RUNNING" if how == "newer runs" else "COMPLETED")
+    assert len(await talk.messages(conversation)) == 4
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("how", ["runs", "ended", "newer runs"])
+@pytest.mark.parametrize("said", [[], "One.", "One.\n\nTwo."], ids=["nothing", "an item", "all items"])
+async def test_retry_of_asking_for_a_reply_to_what_was_added_returns_that_reply(
+    said: Any, how: str, talk: Talk, model: ScriptedModel
+):
+    gate = Gate()
+    model.script([Say("Because."), Wait(gate)])
+    added = ["One.", "Two."] if said == "One.\n\nTwo." else ["One."]
+    items = [{"role": "user", "content": it} for it in added]
+    conversation = (await talk.client.post("/v1/conversations", json={"items": items})).json()["id"]
+    (own,) = await conversations(talk)
+    await talk.client.patch(f"/api/conversations/{own}", json={"title": "About that"})
+    body = {"conversation": conversation, "input": said}
+    first = asyncio.create_task(talk.client.post("/v1/responses", json=body))
+    await gate.reached()
+    if how != "runs":
+        gate.open()
+        await first
+    if how in NEWER:
+        await say_newer(talk, model, own, how)
+    again = asyncio.create_task(talk.client.post("/v1/responses", json=body, headers=RETRY))
+    await asyncio.sleep(0.1)
+    gate.open()
+    assert (await again).json()["id"] == (await first).json()["id"]
+    assert (await again).json()["output"] == (await first).json()["output"]
+
+
+@ONLY_SQLITE
+async def test_retry_that_asks_about_newly_added_items_is_answered(talk: Talk):
+    item = {"role": "user", "content": "One."}
+    conversation = (await talk.client.post("/v1/conversations", json={"items": [item]})).json()["id"]
+    body = {"conversation": conversation, "input": []}
+    first = await talk.client.post("/v1/responses", json=body)
+    items = {"items": [{"role": "user", "content": "Two."}]}
+    assert (await talk.client.post(f"/v1/conversations/{conversation}/items", json=items)).is_success
+    # The first attempt never arrived.
+    other = await talk.client.post("/v1/responses", json=body, headers=RETRY)
+    assert other.status_code == 200
+    assert other.json()["id"] != first.json()["id"]
+
+
+@ONLY_SQLITE
+async def test_retry_looks_at_so_many_of_the_newest_messages(talk: Talk):
+    conversation = await talk.titled_conversation()
+    await stopping(talk, "responses", conversation)
+    for number in range(MOST_LOOKED_AT // 2):
+        await talk.ask(conversation, f"{number}?")
+    talk.client.headers.update(RETRY)
+    await stopping(talk, "responses", conversation)
+    assert len(await answered(talk, conversation)) == MOST_LOOKED_AT // 2 + 2
 
 
 async def all_replies(talk: Talk) -> list[Any]:

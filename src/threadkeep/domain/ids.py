@@ -77,6 +77,8 @@ class IdempotencyKey:
     request_hash: str
 
     @staticmethod
-    def of(name: str | None, request: str) -> "IdempotencyKey | None":
-        """The key that a client gave, if any, with the hash of what it asked for."""
+    def of(name: "str | IdempotencyKey | None", request: str) -> "IdempotencyKey | None":
+        """The key that a client gave, if any, with the hash of what it asked for if it has none yet."""
+        if isinstance(name, IdempotencyKey):
+            return name
         return IdempotencyKey(name, hashlib.sha256(request.encode()).hexdigest()) if name else None

@@ -2,8 +2,9 @@
 
 Where a turn begins or a conversation is created, the key is stored with it. Any other request that creates
 something is noted here before it is carried out, and its response is kept for a day: a repeated request gets
-the same response. What was refused can be sent again. If the server is killed in between, nobody knows
-whether the request took effect; a repetition is then refused instead of creating something twice.
+the same response, and of a stream what it said at its end. What was refused, and a stream that was left, can
+be sent again. If the server is killed in between, nobody knows whether the request took effect; a repetition
+is then refused instead of creating something twice.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ import base64
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 from cryptography.fernet import Fernet
@@ -26,6 +28,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.domain.user import User
 from threadkeep.handling.services import Services
+from threadkeep.handling.stream import EventStream
 from threadkeep.wire.decoding import Content
 
 MOST_KEY_CHARACTERS = 255
@@ -107,14 +110,31 @@ async def respond_once(
         except ThreadkeepError:
             await repeats.forget(user.id, name)
             raise
-        packed = _pack(response, keeps_body=request.keeps_response)
-        await repeats.answer(user.id, name, request.box.encrypt(packed).decode())
+        if isinstance(response, EventStream):
+            response.when_over(partial(_note_end, services, request, response))
+        else:
+            await _keep(services, request, response)
         return response
     if begun.request_hash != request_hash:
         raise IdempotencyMismatch("This Idempotency-Key was already used with a different request.")
     if begun.response is None:
         raise Conflict(_IN_DOUBT)
     return _unpack(request.box.decrypt(begun.response.encode()))
+
+
+async def _keep(services: Services, request: RepeatableRequest, response: Response) -> None:
+    packed = _pack(response, keeps_body=request.keeps_response)
+    await services.store.repeats.answer(request.user.id, request.name, request.box.encrypt(packed).decode())
+
+
+async def _note_end(
+    services: Services, request: RepeatableRequest, stream: EventStream, last_frames: bytes | None
+) -> None:
+    """Keeps what a stream said at its end; one that doesn't get there has left nothing."""
+    if last_frames is None:
+        await services.store.repeats.forget(request.user.id, request.name)
+    else:
+        await _keep(services, request, Response(last_frames, stream.status_code, stream.headers))
 
 
 def _pack(response: Response, *, keeps_body: bool) -> bytes:

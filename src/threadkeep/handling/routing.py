@@ -10,7 +10,7 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -21,6 +21,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.ids import IdempotencyKey
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
 from threadkeep.handling.addresses import own_path
@@ -60,6 +61,8 @@ class RequestContext:
     http: Request
     body_bytes: int = 0
     """The size of the request's body."""
+    key: IdempotencyKey | None = None
+    """The client's key of a request that may begin a turn, with which it is stored."""
 
     async def aside(self, read: Callable[[B], T], body: B) -> T:
         """Reads a body, in a thread if it is large, so that others don't wait for it."""
@@ -123,7 +126,8 @@ class Route:
     `admin` for anything else.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
     `creates` says that it makes something new, so that it takes an `Idempotency-Key`; if it `shows_secret`,
-    its response is not kept for repetitions.
+    its response is not kept for repetitions. `begins_turn` says that a key is stored with the turn instead: a
+    repetition follows that.
     `says_more_to_admins` recognizes who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
@@ -145,6 +149,7 @@ class Route:
     within_agents: bool | None = None
     creates: bool = False
     shows_secret: bool = False
+    begins_turn: bool = False
     signed_in: bool = True
     says_more_to_admins: bool = False
     opens_share: bool = False
@@ -291,12 +296,15 @@ def endpoint(
             arguments["body"] = await limits.large.decode(user.id, body, body_decoder)
         if handled.files:
             arguments["files"] = UploadedFiles(request, limits.most_upload_bytes, limits.wait_s)
-        key = idempotency_key(request) if route.creates else None
+        key = idempotency_key(request) if route.creates or route.begins_turn else None
         if key is None:
             return await carry_out(context, arguments)
         # Files are not compared: who repeats an upload may cut it into other parts.
         asked = f"{request.url.path}?{request.url.query}", await body.content()
         repeated = RepeatableRequest(user, key, *asked, keeps_response=not route.shows_secret)
+        if route.begins_turn:
+            begins = IdempotencyKey(key, await asyncio.to_thread(repeated.hash))  # the body may be long
+            return await carry_out(replace(context, key=begins), arguments)
         return await respond_once(context.services, repeated, lambda: carry_out(context, arguments))
 
     async def carry_out(request: RequestContext, arguments: dict[str, Any]) -> Response:

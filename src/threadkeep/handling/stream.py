@@ -78,7 +78,7 @@ class Encoding(Protocol[ReadT_contra]):
         ...
 
 
-async def _nothing() -> None:
+async def _nothing(*_: object) -> None:
     pass
 
 
@@ -124,8 +124,20 @@ class EventStream(LastingResponse):
         del self.headers["content-length"]
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
+        self._last_frames: bytes | None = None
+        self._note_end: Callable[[bytes | None], Awaitable[None]] = _nothing
+
+    def when_over(self, note: Callable[[bytes | None], Awaitable[None]]) -> None:
+        """Notes what it says at the end; None if it doesn't get there."""
+        self._note_end = note
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._send_while_read(receive, send)
+        finally:
+            await self._note_end(self._last_frames)
+
+    async def _send_while_read(self, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with self._source:
             reader = _Reader(self._source, send, self.check_every_s)
@@ -159,7 +171,8 @@ class EventStream(LastingResponse):
                 await reader.send(self._encoding.end(StreamEnd.PAUSED), more=False)
                 return
         if self._source.has_ended:
-            await reader.send(self._encoding.end(StreamEnd.OVER), more=False)
+            self._last_frames = self._encoding.end(StreamEnd.OVER)
+            await reader.send(self._last_frames, more=False)
         else:
             broken_off.set(True)
             log.info("closing a stream: this node can't tell how the turn ends")

@@ -599,6 +599,7 @@ _TABLE = (
             GenerationAborted,
             GatewayNotConfigured,
         ),
+        creates=True,
         scope=Scope.CHAT,
         most_body_bytes=MEDIUM_BODY_BYTES,
         stores="nothing",

@@ -2,8 +2,14 @@
 
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Branch, Conversation
-from threadkeep.domain.errors import AgentNotFound, ConversationNotFound, MessageNotFound, TurnNotFound
-from threadkeep.domain.ids import ConversationId, MessageId, TurnId, is_uuid
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    ConversationNotFound,
+    IdempotencyMismatch,
+    MessageNotFound,
+    TurnNotFound,
+)
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -21,6 +27,19 @@ async def own_conversation(store: Store, user: User, conversation_id: str) -> Co
     """One of the user's conversations."""
     conversation = await store.conversations.get(user.id, to_conversation_id(conversation_id))
     if conversation is None:
+        raise ConversationNotFound
+    return conversation
+
+
+async def created_with(store: Store, user: User, key: IdempotencyKey) -> Conversation | None:
+    """The conversation that an earlier request with the same key has created."""
+    found = await store.conversations.find_by_key(user.id, key.name)
+    if found is None:
+        return None
+    conversation, request_hash = found
+    if request_hash != key.request_hash:
+        raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
+    if conversation.deleted_at is not None or not user.may_use(conversation.agent_id):
         raise ConversationNotFound
     return conversation
 

@@ -1,6 +1,6 @@
 """Messages that a client adds without asking for a reply, and what becomes of them."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
@@ -10,7 +10,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import AddedMessage, Conversation
 from threadkeep.domain.errors import StorageConflict, TurnInProgress
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, IdempotencyKey
 from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.queued import WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
@@ -19,6 +19,7 @@ from threadkeep.domain.user_events import UserEventType
 from threadkeep.services.access import agent_to_ask, own_conversation
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.history import History
+from threadkeep.services.retries import retried_turns
 from threadkeep.services.sending import Sending
 from threadkeep.services.turns import Turns
 from threadkeep.storage.store import Store
@@ -86,8 +87,21 @@ class AddedMessages:
         """The messages at the end of the active path that were added and nobody has replied to."""
         if conversation.active_turn_id is not None or conversation.tip_id is None:
             return ()
+        return await self._added_last(conversation, MessageWindow(newest_first=True))
+
+    async def replied(self, conversation: Conversation) -> AsyncGenerator[tuple[Turn, Sequence[Message]]]:
+        """The turns that a client's own retry may mean and that reply to added messages, each with those
+        messages, newest first.
+        """
+        for turn in await retried_turns(self._store, conversation, self._clock()):
+            question = await self._store.messages.get(conversation.id, turn.user_message_id)
+            if question is not None and question.turn_id is None:
+                window = MessageWindow(newest_first=True, before_seq=question.seq + 1)
+                yield turn, await self._added_last(conversation, window)
+
+    async def _added_last(self, conversation: Conversation, window: MessageWindow) -> Sequence[Message]:
+        """The messages at the end of a window that were added."""
         found: list[Message] = []
-        window = MessageWindow(newest_first=True)
         while True:
             newest = await self._store.messages.page(
                 conversation.id, window, offset=0, limit=MOST_UNANSWERED - len(found)
@@ -106,6 +120,7 @@ class AddedMessages:
         *,
         model: str | None = None,
         agent_id: AgentId | None = None,
+        key: IdempotencyKey | None = None,
     ) -> Turn:
         """Starts the turn that replies to an added message."""
         turn, _ = await self._sending.regenerate(
@@ -117,6 +132,7 @@ class AddedMessages:
             begun_with=begun_with,
             may_be_repeated=True,
             agent_id=agent_id,
+            idempotency_key=key,
         )
         return turn
 
@@ -130,7 +146,8 @@ class AddedMessages:
         found = await self._store.conversations.begun_with(
             user.id, question, since, but_by=conversation.id, limit=MOST_LOOKED_AT
         )
-        return [it for it in found if it.created_at >= since and user.may_use(it.agent_id)]
+        of_one_turn = [it for it in found if (it.last_seq, it.message_count) == (2, 2)]
+        return [it for it in of_one_turn if it.created_at >= since and user.may_use(it.agent_id)]
 
     async def give_id_to(self, user: User, other: Conversation, conversation: Conversation) -> Conversation:
         """Lets a client find another conversation by the id of this one, which is purged."""

@@ -14,7 +14,6 @@ from threadkeep.domain.conversation import Conversation, ConversationFilter, Lis
 from threadkeep.domain.errors import (
     AgentNotFound,
     ConversationNotFound,
-    IdempotencyMismatch,
     PreconditionFailed,
     StorageConflict,
     TurnInProgress,
@@ -27,7 +26,7 @@ from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.fair_slots import FairSlots
 from threadkeep.log.replies import written_so_far
-from threadkeep.services.access import own_conversation, to_conversation_id
+from threadkeep.services.access import created_with, own_conversation, to_conversation_id
 from threadkeep.services.agents import Agents
 from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
@@ -92,7 +91,7 @@ class Conversations:
         is new. The same key returns the same conversation.
         """
         key = IdempotencyKey.of(idempotency_key, repr((agent_id.lower(), title, metadata)))
-        if key and (known := await self._created_before(user, key)):
+        if key and (known := await created_with(self._store, user, key)):
             return known, False
         agent = await self._agents.get(user, agent_id)
         if agent.settings.conversation_mode is ConversationMode.SINGLE:
@@ -104,25 +103,13 @@ class Conversations:
             try:
                 await self._store.conversations.add_once(conversation, key)
             except StorageConflict:  # the same request at the same time
-                if known := await self._created_before(user, key):
+                if known := await created_with(self._store, user, key):
                     return known, False
                 raise
         if title is not None:
             self._history.note(conversation.id)
         await self._turns.announce(UserEventType.CONVERSATION_CREATED, conversation)
         return conversation, True
-
-    async def _created_before(self, user: User, key: IdempotencyKey) -> Conversation | None:
-        """What an earlier request with the same key has created."""
-        found = await self._store.conversations.find_by_key(user.id, key.name)
-        if found is None:
-            return None
-        conversation, request_hash = found
-        if request_hash != key.request_hash:
-            raise IdempotencyMismatch("This Idempotency-Key was already used with a different body.")
-        if conversation.deleted_at is not None:
-            raise ConversationNotFound
-        return conversation
 
     async def main(self, user: User, agent_id: str) -> tuple[Conversation, bool]:
         """The main conversation with an agent, created if needed; and whether it is new."""

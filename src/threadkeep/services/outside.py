@@ -6,12 +6,13 @@ is the truth: of that history, only the ids count, and they only say where the n
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from msgspec import UNSET, UnsetType
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, ConversationMode
-from threadkeep.domain.approval import Approval, Decision
+from threadkeep.domain.approval import Approval, ApprovalAction, Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     ApprovalNotFound,
@@ -21,7 +22,7 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
 )
 from threadkeep.domain.events import ApprovalResponse
-from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId, is_uuid
+from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
@@ -32,7 +33,8 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.conversations import Conversations
-from threadkeep.services.sending import NewConversation, NewMessage, Sending, is_retried
+from threadkeep.services.retries import is_retried, retried_turns
+from threadkeep.services.sending import NewConversation, NewMessage, Sending
 from threadkeep.storage.store import Store
 
 MOST_ID_CHARACTERS = 200
@@ -56,6 +58,8 @@ class OutsideMessage:
     """The agent that the client means, if it says so."""
     is_retry: bool = False
     """Whether the client says that it repeats the request."""
+    key: IdempotencyKey | None = None
+    """The client's key of the request."""
     starts_over: bool = False
     """Whether a list that has nothing before the message means the beginning of the conversation, instead of
     an app that sends only the newest message.
@@ -105,6 +109,13 @@ class Outside:
         )
         return new_conversation(agent, outside_id)
 
+    async def begun_before(
+        self, user: User, outside_id: str, key: IdempotencyKey | None
+    ) -> tuple[Turn, Conversation] | None:
+        """The turn that an earlier request with the same key began in the conversation with this id."""
+        found = await self.find(user, outside_id) if key else None
+        return await self._sending.begun_before(user, found, key) if found and key else None
+
     async def send(
         self,
         user: User,
@@ -137,6 +148,7 @@ class Outside:
                 outside_id=None if is_taken else message.id,
                 may_be_repeated=True,
                 is_retry=message.is_retry,
+                idempotency_key=message.key,
                 agent_id=message.agent_id,
             ),
         )
@@ -153,16 +165,21 @@ class Outside:
         answer_id: str | None = None,
         model: str | None = None,
         is_retry: bool = False,
+        key: IdempotencyKey | None = None,
     ) -> Turn:
         """Answers a question again: the one with this id, the one of an answer, or the latest. A client's own
         retry returns the turn that did so.
         """
         answer = await self.message(conversation, answer_id) if answer_id else None
         question = await self.message(conversation, question_id) if question_id else None
-        if is_retry and (again := await self._answered_again(user, conversation, question, answer)):
+        if (
+            is_retry
+            and not key
+            and (again := await self._answered_again(user, conversation, question, answer))
+        ):
             return again
         if answer is None and question is not None:
-            if running := await self._answering_again(user, conversation, question):
+            if not key and (running := await self._answering_again(user, conversation, question)):
                 return running
             answer = await self._newest_reply(question)
         if answer is None and (question_id or answer_id):
@@ -175,6 +192,7 @@ class Outside:
             when_busy=WhenBusy.STOP,
             begun_with=begun_with,
             may_be_repeated=True,
+            idempotency_key=key,
         )
         return turn
 
@@ -198,6 +216,18 @@ class Outside:
         for request, decision in asked:
             turn = await self._approvals.decide(user, turn.id, request.request_id, decision)
         return turn, await self._seen_before(turn.id, {it.request_id for it, _ in asked})
+
+    async def answered(self, conversation: Conversation, content: str) -> tuple[Turn, int] | None:
+        """The turn that a client's own retry may mean and that has taken a text as an answer; also the number
+        of the last event before that.
+        """
+        for turn in await self.retried(conversation):
+            decided = await self._store.approvals.decisions(turn.id)
+            answers = {id_: it.at for id_, it in decided.items() if it.action is ApprovalAction.ANSWER}
+            same = {id_: at for id_, at in answers.items() if decided[id_].content == content}
+            if same:
+                return turn, await self._seen_before(turn.id, {max(same, key=same.__getitem__)})
+        return None
 
     async def message(self, conversation: Conversation, outside_id: str) -> Message | None:
         """The message that a client knows by an id: ours, one derived from ours (`<id>-2`), or an alias."""
@@ -309,6 +339,10 @@ class Outside:
         last = await self._store.messages.get(conversation.id, conversation.tip_id)
         return await self._turn_of(user, last) if last else None
 
+    async def retried(self, conversation: Conversation) -> Sequence[Turn]:
+        """The turns that a client's own retry may mean, newest first."""
+        return await retried_turns(self._store, conversation, self._clock())
+
     async def _turn_of(self, user: User, message: Message) -> Turn | None:
         return await self._store.turns.get(user.id, message.turn_id) if message.turn_id else None
 
@@ -324,18 +358,20 @@ class Outside:
     async def _answered_again(
         self, user: User, conversation: Conversation, question: Message | None, answer: Message | None
     ) -> Turn | None:
-        """The last turn, if it has answered a question again just now: this one, the one of an older
-        answer, or any.
+        """The turn that has answered a question again just now: this one, or that of an answer, which it came
+        next to; without either, only the last turn.
         """
-        last = await self.newest_turn(user, conversation)
-        if last is None or not is_retried(last, self._clock()):
-            return None
-        asked = await self._store.messages.get(conversation.id, last.user_message_id)
-        if asked is None or asked.turn_id == last.id:
-            return None
-        wanted = question.id if question else answer.parent_id if answer else asked.id
-        is_older = answer is None or answer.id != last.assistant_message_id
-        return last if wanted == asked.id and is_older else None
+        if question is None and answer is None:
+            last = await self.newest_turn(user, conversation)
+            turns = [last] if last is not None and is_retried(last, self._clock()) else []
+        else:
+            turns = await self.retried(conversation)
+        asked_id = question.id if question else answer.parent_id if answer else None
+        asked_id = asked_id or (turns[0].user_message_id if turns else None)
+        asked = await self._store.messages.get(conversation.id, asked_id) if asked_id else None
+        newer = takewhile(lambda it: answer is None or it.assistant_message_id != answer.id, turns)
+        again = [it for it in newer if asked and it.user_message_id == asked.id and it.id != asked.turn_id]
+        return next(iter(again[::-1] if answer else again), None)
 
     async def _seen_before(self, turn_id: TurnId, request_ids: set[str]) -> int:
         """The number of the last event before the decisions on these requests."""

@@ -26,14 +26,21 @@ from threadkeep.domain.ids import AgentId, IdempotencyKey, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
 from threadkeep.runtime.node import Node
-from threadkeep.services.access import branch_up_to, own_conversation, own_message, to_message_id
+from threadkeep.services.access import (
+    branch_up_to,
+    created_with,
+    own_conversation,
+    own_message,
+    to_message_id,
+)
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.services.retries import RETRIED_MS, retried_turns
 from threadkeep.storage.store import Store
 from threadkeep.storage.turns import NewTurn, QueueChange
 
@@ -41,8 +48,6 @@ TRIES = 5
 TRIES_TO_STOP = 100
 """On several nodes, only one of those who stop a turn at once begins the next: each other one stops that."""
 MOST_LOOKED_AT = 100
-RETRIED_MS = 10 * 60 * 1000
-"""How long after the end of its turn a client's own retry of the same request returns that turn."""
 
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 
@@ -67,7 +72,8 @@ class NewMessage:
     when_busy: WhenBusy = WhenBusy.REJECT
     model: str | None = None
     """The model that is to reply, among those that the agent offers; by default the agent's own."""
-    idempotency_key: str | None = None
+    idempotency_key: str | IdempotencyKey | None = None
+    """The client's key, or that with the hash of its whole request."""
     begun_with: BegunWith | None = None
     """What the request brings with it, for its turn."""
     outside_id: str | None = None
@@ -134,21 +140,21 @@ class _Place(NamedTuple):
     """Whether it is stored with the turn."""
     outside_id: str | None = None
     """An id of the client's that is stored with the turn, too."""
+    key: IdempotencyKey | None = None
+    """Likewise, what a repeated request finds it by, if by nothing else."""
 
     def begins(self, new: NewTurn) -> NewTurn:
         """The turn with what it opens."""
-        opened = self.conversation if self.is_new else None
-        return replace(new, new_conversation=opened, conversation_outside_id=self.outside_id)
+        return replace(
+            new,
+            new_conversation=self.conversation if self.is_new else None,
+            conversation_outside_id=self.outside_id,
+            conversation_key=self.key,
+        )
 
 
 Sent = tuple[Turn, Conversation] | QueuedMessage
 """The outcome of sending a message: a turn that replies to it, or its place in the queue."""
-
-
-def is_retried(turn: Turn, now: int) -> bool:
-    """Whether a client's own retry returns an ended turn instead of another one."""
-    is_recent = turn.ended_at is not None and now - turn.ended_at < RETRIED_MS
-    return is_recent and turn.status is not TurnStatus.FAILED
 
 
 def _freed(conversation: Conversation) -> Conversation:
@@ -188,9 +194,9 @@ class Sending:
                 # Before anything else: what was sent stays sent, whatever the agent accepts by now.
                 if key and (found := await self._sent_before(conversation, key)):
                     return found
-                if message.may_be_repeated and (
-                    begun := await self._begun_by_same(user, conversation, message)
-                ):
+                # A key says better what is the same request.
+                is_guessed = message.may_be_repeated and not key
+                if is_guessed and (begun := await self._begun_by_same(user, conversation, message)):
                     return begun, conversation
                 conversation.check_agent(message.agent_id)
                 agent = await self._starts.agent_of(user, conversation)
@@ -229,11 +235,14 @@ class Sending:
             return _Place(found)
         if where.is_main and (main := await self._store.conversations.get_main(user.id, where.agent_id)):
             return _Place(main, outside_id=outside_id)
-        if message.is_retry and (opened := await self._opened_by_same(user, where, message)):
+        key = None if where.can_exist else message.key
+        if key and (opened := await created_with(self._store, user, key)):
+            return _Place(opened)
+        if message.is_retry and not key and (opened := await self._opened_by_same(user, where, message)):
             return _Place(opened)
         await self._store.users.meet(user.id, self._clock())  # the allowance needs the user
         fresh = Conversation.start(user.id, where.agent_id, self._clock(), is_main=where.is_main)
-        return _Place(fresh, is_new=True, outside_id=outside_id)
+        return _Place(fresh, is_new=True, outside_id=outside_id, key=key)
 
     async def send_held(
         self, user: User, conversation_id: str, message_id: str, *, idempotency_key: str | None = None
@@ -277,7 +286,7 @@ class Sending:
         model: str | None = None,
         when_busy: WhenBusy = WhenBusy.REJECT,
         begun_with: BegunWith | None = None,
-        idempotency_key: str | None = None,
+        idempotency_key: str | IdempotencyKey | None = None,
         may_be_repeated: bool = False,
         agent_id: AgentId | None = None,
     ) -> tuple[Turn, Conversation]:
@@ -306,7 +315,7 @@ class Sending:
                 if tip_id is not UNSET:
                     conversation.check_tip(tip_id)
                 question_id, branch, replaced_id = await self._to_answer(user, conversation, message_id)
-                if may_be_repeated and conversation.active_turn_id not in (None, replaced_id):
+                if may_be_repeated and not key and conversation.active_turn_id not in (None, replaced_id):
                     running = await self._store.turns.get(user.id, conversation.active_turn_id)
                     if running is not None and running.user_message_id == question_id:
                         return running, conversation
@@ -326,6 +335,13 @@ class Sending:
                 except StorageConflict:
                     continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
+
+    async def begun_before(
+        self, user: User, where: Conversation | None, key: IdempotencyKey
+    ) -> tuple[Turn, Conversation] | None:
+        """The turn that an earlier request with the same key began in a conversation, or by opening one."""
+        conversation = where or await created_with(self._store, user, key)
+        return await self._begun_before(conversation, key) if conversation else None
 
     async def _send_once(
         self,
@@ -425,36 +441,37 @@ class Sending:
     async def _begun_by_same(
         self, user: User, conversation: Conversation, message: NewMessage
     ) -> Turn | None:
-        """The active turn, or for a retry the one before, if the same message began it: SDKs repeat requests
-        by themselves.
+        """The active turn, or for a retry any that ended just now, if the same message began it: SDKs repeat
+        requests by themselves, and meanwhile somebody may have said something newer.
+        """
+        if message.is_retry:
+            turns = await retried_turns(self._store, conversation, self._clock())
+        elif (active_id := conversation.active_turn_id) is not None:
+            active = await self._store.turns.get(user.id, active_id)
+            turns = [active] if active is not None else []
+        else:
+            return None
+        for turn in turns:
+            if await self._has_begun(conversation, turn, message):
+                return turn
+        return None
+
+    async def _has_begun(self, conversation: Conversation, turn: Turn, message: NewMessage) -> bool:
+        """Whether a message began a turn.
 
         An edit may keep the message's id, so the text must be the same, too. Without an id, the position must
         be; at the end of the path, that is before the turn's own messages.
         """
-        turn = await self._repeated_turn(user, conversation, is_retry=message.is_retry)
-        asked = turn and await self._store.messages.get(conversation.id, turn.user_message_id)
+        asked = await self._store.messages.get(conversation.id, turn.user_message_id)
         # A question of another turn is answered again; one without a turn was added before this one began.
-        if turn is None or asked is None or asked.turn_id not in (None, turn.id):
-            return None
+        if asked is None or asked.turn_id not in (None, turn.id):
+            return False
         if (asked.content, _files_of(asked.files)) != (message.content, _files_of(message.files)):
-            return None
+            return False
         if message.outside_id is not None:
             known = await self._store.outside_ids.of_messages(conversation.id, [asked.id])
-            return turn if known.get(asked.id) == message.outside_id else None
-        is_same_place = message.parent_id is UNSET or message.parent_id == asked.parent_id
-        return turn if is_same_place else None
-
-    async def _repeated_turn(self, user: User, conversation: Conversation, *, is_retry: bool) -> Turn | None:
-        """The turn that a request may repeat: the active one, or the last one if it ended just now. A failed
-        one is repeated indeed: that is what its client wants.
-        """
-        if (active_id := conversation.active_turn_id) is not None:
-            return await self._store.turns.get(user.id, active_id)
-        if not is_retry or conversation.tip_id is None:
-            return None
-        last = await self._store.messages.get(conversation.id, conversation.tip_id)
-        turn = await self._store.turns.get(user.id, last.turn_id) if last and last.turn_id else None
-        return turn if turn and is_retried(turn, self._clock()) else None
+            return known.get(asked.id) == message.outside_id
+        return message.parent_id is UNSET or message.parent_id == asked.parent_id
 
     async def _send_while_busy(
         self, user: User, conversation: Conversation, message: NewMessage, key: IdempotencyKey | None

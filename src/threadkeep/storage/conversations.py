@@ -138,8 +138,7 @@ _BEGUN_WITH = Statement(
     f"""SELECT {conversation_columns("conversation")} FROM tk_conversations AS conversation
     JOIN tk_messages AS question ON question.conversation_id = conversation.id AND question.seq = 1
     WHERE conversation.user_id = :user_id AND conversation.updated_at >= :since
-        AND conversation.deleted_at IS NULL AND conversation.last_seq = 2 AND conversation.message_count = 2
-        AND question.role = 'user' AND question.content = :question
+        AND conversation.deleted_at IS NULL AND question.role = 'user' AND question.content = :question
         AND NOT EXISTS (SELECT 1 FROM tk_outside_conversations AS outside
             WHERE outside.conversation_id = conversation.id AND outside.outside_id <> :but_by)
     ORDER BY conversation.updated_at DESC, conversation.id DESC LIMIT :limit"""
@@ -213,10 +212,19 @@ class ConversationRows:
         values["text_bytes"] = ROW_BYTES + byte_length(metadata)
         return values | sealed_session(self._box, conversation.session_id)
 
-    def add(self, conversation: Conversation, *, is_main: bool) -> Plan[None]:
-        """Adds a conversation, main or not; its user becomes known."""
+    def add(
+        self, conversation: Conversation, *, is_main: bool, key: IdempotencyKey | None = None
+    ) -> Plan[None]:
+        """Adds a conversation, main or not, with its request's key; its user becomes known."""
         yield ENSURE_USER(id=conversation.user_id, now=conversation.created_at)
         yield _ADD(**self.values(conversation) | {"is_main": is_main})
+        if key is not None:
+            yield _ADD_KEY(
+                user_id=conversation.user_id,
+                key=key.name,
+                request_hash=key.request_hash,
+                id=conversation.id,
+            )
 
     def add_held(self, conversation: Conversation, holder: str) -> Plan[None]:
         """Adds one that nobody sees until `reveal`."""
@@ -257,7 +265,7 @@ class SqlConversations:
 
     async def add_once(self, conversation: Conversation, key: IdempotencyKey) -> None:
         """Stores a new conversation with its request's key; StorageConflict if its user has used the key."""
-        await self._database.write(lambda: self._add_once(conversation, key))
+        await self._database.write(lambda: self._rows.add(conversation, is_main=False, key=key))
 
     async def find_by_key(self, user_id: UserId, key: str) -> tuple[Conversation, str] | None:
         """The conversation, deleted or not, that a user created with a key, and the request's hash."""
@@ -325,8 +333,8 @@ class SqlConversations:
     async def begun_with(
         self, user_id: UserId, question: str, since: int, *, but_by: str, limit: int
     ) -> Sequence[Conversation]:
-        """The user's conversations that consist of this question and a reply, changed since a time, newest
-        first; not those that a client knows by an outside id, except by this one.
+        """The user's conversations that begin with this question and changed since a time, newest first; not
+        those that a client knows by an outside id, except by this one.
         """
         values = {
             "user_id": user_id,
@@ -390,12 +398,6 @@ class SqlConversations:
         if held := await hold(self._database, query):
             await purge(self._database, self._file_contents, held)
         return held
-
-    def _add_once(self, conversation: Conversation, key: IdempotencyKey) -> Plan[None]:
-        yield from self._rows.add(conversation, is_main=False)
-        yield _ADD_KEY(
-            user_id=conversation.user_id, key=key.name, request_hash=key.request_hash, id=conversation.id
-        )
 
     def _find_by_key(self, user_id: UserId, key: str) -> Plan[tuple[Conversation, str] | None]:
         keys = yield _FIND_KEY(user_id=user_id, key=key)

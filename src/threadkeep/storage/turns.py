@@ -79,6 +79,8 @@ class NewTurn:
     """Its conversation before it began, if that is stored with its first turn."""
     conversation_outside_id: str | None = None
     """The id that the client gives to the conversation, if it doesn't have it yet."""
+    conversation_key: IdempotencyKey | None = None
+    """The key by which a repeated request finds the new conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ class SqlTurns:
         """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
 
         StorageConflict if the conversation or the queued message has changed since it was read, or if a new
-        conversation's outside id, or its place as the main one, was taken meanwhile.
+        conversation's outside id, its key, or its place as the main one, was taken meanwhile.
         """
         values, asked = _begin_values(new, lease, opening), new.begun.user_message
         is_plain = new.key is None and new.queue is None and new.waiting_end is None
@@ -250,7 +252,8 @@ class SqlTurns:
     def _begin_first(self, new: NewTurn, values: dict[str, Any]) -> Plan[None]:
         """Stores a turn, after its conversation if that is new."""
         if (conversation := new.new_conversation) is not None:
-            yield from self._conversations.add(conversation, is_main=conversation.is_main)
+            is_main, key = conversation.is_main, new.conversation_key
+            yield from self._conversations.add(conversation, is_main=is_main, key=key)
         if new.conversation_outside_id is not None:
             yield from bind_conversation(new.begun.conversation, new.conversation_outside_id)
         yield from _begin_after_waiting(new, values)

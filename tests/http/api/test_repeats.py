@@ -1,88 +1,176 @@
-"""Requests that are sent again with the same `Idempotency-Key`: nothing is created twice."""
+"""Requests that are sent again with the same `Idempotency-Key`: nothing is created twice.
+
+What begins a turn, whose key is stored with it, is in `test_repeated_turns`.
+"""
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
-from tests.http.calls import new_agent
+from tests.http.api.test_imports import in_json, numbered
+from tests.http.api.test_repeated_turns import BEGINS_A_TURN
+from tests.http.calls import new_conversation
+from tests.talking import JSON, Talk
 from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.http.protocols import FOREIGN_ROUTES
 from threadkeep.http.routes import ROUTES
-from threadkeep.protocols.openai.routes import ROUTES as OPENAI_ROUTES
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
-HAS_ITS_OWN_WAY = {
-    "/api/agents/{agent_id}/conversations",
-    "/api/conversations/{conversation_id}/messages",
-    "/api/conversations/{conversation_id}/regenerate",
-    "/api/conversations/{conversation_id}/queued/{message_id}/send",
-    "/api/chat",
-}
-"""The key is stored with the turn or the conversation that begins."""
+NEW_CONVERSATION = "/api/agents/{agent_id}/conversations"
+"""The key is stored with the conversation (`test_conversations`)."""
 CREATES_NOTHING = {
-    "/api/agents/{agent_id}/mcp-servers/{name}/test",
-    "/api/agents/{agent_id}/documents/{document_id}/retry",
-    "/api/conversations/{conversation_id}/restore",
-    "/api/conversations/{conversation_id}/session",
-    "/api/imports/{import_id}/stop",
-    "/api/messages/{message_id}/feedback",
-    "/api/turns/{turn_id}/approvals/{request_id}",
-    "/api/conversations/{conversation_id}/path",
-    "/api/conversations/{conversation_id}/abort",
-    "/api/conversations/{conversation_id}/executions",
-    "/api/turns/{turn_id}/rerun",
-    "/api/briefings/{briefing_id}/actions/start_conversation",
-    "/api/briefings/{briefing_id}/read",
-    "/api/admin/turns/{turn_id}/abort",
-    "/api/admin/gateways/test",
-    "/api/admin/gateways/{gateway}/test",
-    "/v1/chat/completions",
-    "/v1/responses",
-    "/v1/responses/{response_id}/cancel",
-    "/v1/conversations/{conversation}",
+    "tests what is there": {
+        "/api/agents/{agent_id}/mcp-servers/{name}/test",
+        "/api/admin/gateways/test",
+        "/api/admin/gateways/{gateway}/test",
+    },
+    "changes or ends what is there, the same however often it is asked": {
+        "/api/agents/{agent_id}/documents/{document_id}/retry",
+        "/api/conversations/{conversation_id}/restore",
+        "/api/conversations/{conversation_id}/session",
+        "/api/conversations/{conversation_id}/path",
+        "/api/conversations/{conversation_id}/abort",
+        "/api/imports/{import_id}/stop",
+        "/api/messages/{message_id}/feedback",
+        "/api/briefings/{briefing_id}/read",
+        "/api/admin/turns/{turn_id}/abort",
+        "/api/ag-ui/agent/{agent}/stop/{thread_id}",
+        "/v1/responses/{response_id}/cancel",
+        "/v1/conversations/{conversation}",
+    },
+    "reads": {"/api/ag-ui/agent/{agent}/connect"},
+    "is created once because of an id: of the request, the run, the briefing": {
+        "/api/turns/{turn_id}/approvals/{request_id}",
+        "/api/conversations/{conversation_id}/executions",
+        "/api/briefings/{briefing_id}/actions/start_conversation",
+    },
 }
-"""Changes what is there, the same however often it is asked, or runs a model without a trace."""
+"""Why a repetition creates nothing, without a key."""
+TAKES_NONE = {"/mcp"}
+"""Creates something and takes no key: `docs/concepts.md` says so. An SDK's own retry is recognized."""
+SHOWS_A_SECRET = {"/api/keys", "/api/conversations/{conversation_id}/shares"}
 HEADERS = {"Idempotency-Key": "6f1c"}
 
 
 def test_every_route_that_creates_something_takes_the_key():
-    posts = [it for it in (*ROUTES, *OPENAI_ROUTES) if it.method == "POST" and not it.alias_of]
-    unknown = {it.path for it in posts if not it.creates} - HAS_ITS_OWN_WAY - CREATES_NOTHING
-    assert unknown == set(), "say here whether a repetition would create something"
-    assert {it.path for it in posts if "Idempotency-Key" in it.headers} == HAS_ITS_OWN_WAY
+    posts = [it for it in (*ROUTES, *FOREIGN_ROUTES) if it.method == "POST" and not it.alias_of]
+    others = {path for paths in CREATES_NOTHING.values() for path in paths} | TAKES_NONE
+    assert {it.path for it in posts if it.creates} == KEEPS_RESPONSE | SHOWS_A_SECRET
+    assert {it.path for it in posts if it.creates and it.shows_secret} == SHOWS_A_SECRET
+    with_turns = {it.path for it in posts if it.begins_turn or "Idempotency-Key" in it.headers}
+    assert with_turns == BEGINS_A_TURN | {NEW_CONVERSATION}
+    taking = KEEPS_RESPONSE | SHOWS_A_SECRET | with_turns
+    assert {it.path for it in posts} - taking == others, (
+        "say here whether a repetition would create something"
+    )
 
 
-async def prepared(alice: httpx.AsyncClient) -> list[tuple[str, dict[str, Any]]]:
-    """Requests that create something."""
-    agent = await new_agent(alice)
-    item = {"type": "message", "role": "user", "content": "Hello."}
-    outside = (await alice.post("/v1/conversations", json={"items": [item]})).json()["id"]
-    (conversation,) = (await alice.get("/api/conversations")).json()["items"]
-    (message,) = (await alice.get(f"/api/conversations/{conversation['id']}/messages")).json()["items"]
-    briefing = {"agentId": agent["id"], "userId": "alice", "title": "T", "summary": "S", "priority": "P1"}
-    upload = {"files": {"files": ("a.txt", b"Hello.")}}
-    at_message = {"json": {"messageId": message["id"]}}
-    return [
-        ("/api/agents", {"json": {"name": "Second"}}),
-        (f"/api/agents/{agent['id']}/duplicate", {"json": {}}),
-        (f"/api/agents/{agent['id']}/documents", upload),
-        (f"/api/conversations/{conversation['id']}/fork", at_message),
-        ("/api/briefings", {"json": briefing}),
-        ("/api/files", upload),
-        ("/v1/conversations", {"json": {}}),
-        (f"/v1/conversations/{outside}/items", {"json": {"items": [item]}}),
-    ]
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the requests below are about."""
+
+    agent: str
+    conversation: str
+    message: str
+    turn: str
+    outside: str
+
+    def path(self, route: str) -> str:
+        """The path of a route that is about this."""
+        return route.format(
+            agent_id=self.agent,
+            conversation_id=self.conversation,
+            turn_id=self.turn,
+            conversation=self.outside,
+        )
 
 
-async def test_repeated_request_gets_the_first_ones_response_and_creates_nothing(api: Api):
-    alice = api.as_user("alice")
-    for number, (path, sent) in enumerate(await prepared(alice)):
-        headers = {"Idempotency-Key": f"key-{number}"}
-        first, second = [await alice.post(path, headers=headers, **sent) for _ in range(2)]
-        assert first.is_success, (path, first.text)
-        assert (second.status_code, second.content) == (first.status_code, first.content), path
+ITEM = {"type": "message", "role": "user", "content": "Hello."}
+UPLOAD = {"files": {"files": ("a.txt", b"Hello.")}}
+GATEWAY = {"name": "second", "kind": "openai", "url": "http://127.0.0.1:9/v1", "models": ["m"]}
+CREATING: dict[str, Callable[[Place], dict[str, Any]]] = {
+    "/api/agents": lambda it: {"json": {"name": "Second"}},
+    "/api/agents/{agent_id}/duplicate": lambda it: {"json": {}},
+    "/api/agents/{agent_id}/documents": lambda it: UPLOAD,
+    "/api/conversations/{conversation_id}/fork": lambda it: {"json": {"messageId": it.message}},
+    "/api/conversations/{conversation_id}/compact": lambda it: {"json": {}},
+    "/api/turns/{turn_id}/rerun": lambda it: {"json": {}, "headers": JSON},
+    "/api/briefings": lambda it: {
+        "json": {"agentId": it.agent, "userId": "local", "title": "T", "summary": "S", "priority": "P1"}
+    },
+    "/api/imports": lambda it: {"files": {"files": ("conversations.json", in_json(numbered(1)))}},
+    "/api/files": lambda it: UPLOAD,
+    "/api/admin/gateways": lambda it: {"json": GATEWAY},
+    "/v1/conversations": lambda it: {"json": {}},
+    "/v1/conversations/{conversation}/items": lambda it: {"json": {"items": [ITEM]}},
+    "/v1/files": lambda it: {
+        "files": {"file": ("a.txt", b"Hello.")},
+        "data": {"purpose": "user_data"},
+    },
+}
+KEEPS_RESPONSE = set(CREATING)
+
+
+async def place(talk: Talk, model: ScriptedModel) -> Place:
+    """A conversation that is long enough to be compacted, and one of an OpenAI client."""
+    model.otherwise = [Say("OK.")]
+    agent = (await talk.client.get("/api/agents")).json()["items"][0]["id"]
+    conversation = await talk.titled_conversation(settings={"compactionThreshold": 6})
+    replies = [await talk.ask(conversation, f"{number}?") for number in range(4)]
+    outside = (await talk.client.post("/v1/conversations", json={"items": [ITEM]})).json()["id"]
+    return Place(agent, conversation, replies[-1]["id"], replies[-1]["turnId"], outside)
+
+
+async def test_repeated_request_gets_the_first_ones_response_and_creates_nothing(
+    talk: Talk, model: ScriptedModel
+):
+    where = await place(talk, model)
+    for number, (route, sent) in enumerate(CREATING.items()):
+        request = sent(where)
+        headers = {**request.pop("headers", {}), "Idempotency-Key": f"key-{number}"}
+        first, second = [
+            await talk.client.post(where.path(route), headers=headers, **request) for _ in range(2)
+        ]
+        assert first.is_success, (route, first.text)
+        assert (second.status_code, second.content) == (first.status_code, first.content), route
         assert second.headers.get("location") == first.headers.get("location")
+
+
+@ONLY_SQLITE
+async def test_repeated_rerun_runs_once_and_one_that_was_left_again(talk: Talk, model: ScriptedModel):
+    where = await place(talk, model)
+    path, asked, gate = where.path("/api/turns/{turn_id}/rerun"), len(model.requests), Gate()
+    model.script([Say("Left."), Wait(gate)], [Say("Again.")])
+    async with talk.client.stream("POST", path, json={}, headers=HEADERS) as left:
+        assert left.status_code == 200
+        await gate.reached()
+        busy = await talk.client.post(path, json={}, headers=HEADERS)
+        assert busy.status_code == 409
+
+    async def can_be_sent_again() -> bool:
+        return (await talk.client.post(path, json={}, headers=HEADERS)).status_code == 200
+
+    await until(can_be_sent_again)
+    gate.open()
+    again = await talk.client.post(path, json={}, headers=HEADERS)
+    assert again.headers["content-type"].startswith("text/event-stream")
+    assert again.text.startswith("event: rerun\n")
+    assert "Again." in again.text
+    assert len(model.requests) == asked + 2
+
+
+async def test_of_many_requests_at_once_one_creates_and_no_other(api: Api):
+    alice = api.as_user("alice")
+    calls = [alice.post("/api/agents", json={"name": "One"}, headers=HEADERS) for _ in range(8)]
+    responses = await asyncio.gather(*calls)
+    assert {it.status_code for it in responses} <= {201, 409}
+    assert len({it.json()["id"] for it in responses if it.status_code == 201}) == 1
+    named = [it for it in (await alice.get("/api/agents")).json()["items"] if it["name"] == "One"]
+    assert len(named) == 1
 
 
 @ONLY_SQLITE
@@ -95,16 +183,6 @@ async def test_key_of_another_request_is_refused_and_other_users_have_keys_of_th
     others = await bob.post("/api/agents", json={"name": "One"}, headers=HEADERS)
     assert others.status_code == 201
     assert others.json()["id"] != first.json()["id"]
-
-
-async def test_of_many_requests_at_once_one_creates_and_no_other(api: Api):
-    alice = api.as_user("alice")
-    calls = [alice.post("/api/agents", json={"name": "One"}, headers=HEADERS) for _ in range(8)]
-    responses = await asyncio.gather(*calls)
-    assert {it.status_code for it in responses} <= {201, 409}
-    assert len({it.json()["id"] for it in responses if it.status_code == 201}) == 1
-    named = [it for it in (await alice.get("/api/agents")).json()["items"] if it["name"] == "One"]
-    assert len(named) == 1
 
 
 @ONLY_SQLITE
@@ -138,11 +216,17 @@ async def test_request_whose_outcome_nobody_knows_is_not_carried_out_again(
 @ONLY_SQLITE
 async def test_secret_that_is_shown_once_is_not_kept_and_no_second_one_is_made(api: Api):
     alice = api.as_user("alice")
-    body = {"name": "Report", "scopes": ["read"]}
-    first, second = [await alice.post("/api/keys", json=body, headers=HEADERS) for _ in range(2)]
-    assert (first.status_code, second.status_code) == (201, 409)
-    assert "took effect" in second.json()["error"]["message"]
-    assert len((await alice.get("/api/keys")).json()["items"]) == 1
+    shared = (await new_conversation(alice))["id"]
+    await alice.post(f"/v1/conversations/{shared}/items", json={"items": [ITEM]})
+    posts = {"/api/keys": {"name": "Report", "scopes": ["read"]}}
+    posts["/api/conversations/{conversation_id}/shares"] = {}
+    assert posts.keys() == SHOWS_A_SECRET
+    for number, (route, body) in enumerate(posts.items()):
+        path, headers = route.format(conversation_id=shared), {"Idempotency-Key": f"key-{number}"}
+        first, second = [await alice.post(path, json=body, headers=headers) for _ in range(2)]
+        assert (first.status_code, second.status_code) == (201, 409)
+        assert "took effect" in second.json()["error"]["message"]
+        assert len((await alice.get(path)).json()["items"]) == 1
 
 
 @ONLY_SQLITE

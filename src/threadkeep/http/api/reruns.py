@@ -45,6 +45,7 @@ async def rerun_turn(request: RequestContext, *, turn_id: str, body: RerunBody) 
 
     The response streams events like those of a turn, then one of the type `rerun` with the whole result. With
     `Accept: application/json`, it is that result. Nothing is stored: the rerun ends when you leave.
+    A repeated request with the same `Idempotency-Key` gets the first result: of a stream, its last event.
     """
     rerun = await request.services.reruns.prepare(
         request.user,

@@ -16,7 +16,7 @@ from threadkeep.domain.approval import ApprovalKind, Decision
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, ThreadkeepError
 from threadkeep.domain.key import Scope
-from threadkeep.domain.message import check_user_content
+from threadkeep.domain.message import Message, check_user_content
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.errors import ShapedError
 from threadkeep.handling.retries import is_retry
@@ -37,7 +37,6 @@ from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.history import history
 from threadkeep.protocols.files import take_in
 from threadkeep.services.outside import OutsideMessage
-from threadkeep.services.sending import is_retried
 from threadkeep.sse import MEDIA_TYPE
 
 PREFIX = "/api/ag-ui"
@@ -51,16 +50,19 @@ MOST_AGENTS = 200
 
 async def run(request: RequestContext, *, agent: str, body: RunInput) -> EventStream | Response:
     """Run an agent."""
+    outside = request.services.outside
+    if begun := await outside.begun_before(request.user, body.thread_id, request.key):
+        return await _stream(request, begun[0], _run(body))
     question = None if body.resume else await request.aside(question_of, body)
     if question is not None:
         return await _asked(request, agent, body, question)
-    conversation = await request.services.outside.find(request.user, body.thread_id)
+    conversation = await outside.find(request.user, body.thread_id)
     if conversation is None:
         raise ConversationNotFound
     decisions, results = await _answers(request, conversation, body)
     if not decisions:
         return await _followed(request, conversation, body)
-    turn, seen = await request.services.outside.answer(request.user, conversation, decisions)
+    turn, seen = await outside.answer(request.user, conversation, decisions)
     return await _stream(request, turn, _run(body, results=results), seen)
 
 
@@ -101,11 +103,14 @@ async def _asked(
     agent_id = None if agent == DEFAULT_AGENT else agent
     where = await outside.find_or_new(request.user, body.thread_id, agent_id)
     begun_with = BegunWith(protocol=PROTOCOL, run_id=body.run_id, tools=await request.aside(tools_of, body))
-    if isinstance(where, Conversation) and await _is_answered(request, where, question):
-        turn = await _same_run(request, where, body) or await outside.regenerate(
-            request.user, where, begun_with, question_id=question.id
-        )
-        return await _stream(request, turn, _run(body))
+    if isinstance(where, Conversation) and (asked := await _asked_before(request, where, question)):
+        turn = await _same_run(request, where, body, asked)
+        if turn is None and where.active_turn_id is None:
+            turn = await outside.regenerate(
+                request.user, where, begun_with, question_id=question.id, key=request.key
+            )
+        if turn is not None:
+            return await _stream(request, turn, _run(body))
     files = await take_in(request.services.files, request.user, question.files, param="messages")
     message = OutsideMessage(
         content=question.text,
@@ -113,29 +118,32 @@ async def _asked(
         files=files,
         before=question.before,
         is_retry=is_retry(request.http),
+        key=request.key,
     )
     turn, _ = await outside.send(request.user, where, message, begun_with)
     return await _stream(request, turn, _run(body))
 
 
-async def _same_run(request: RequestContext, conversation: Conversation, body: RunInput) -> Turn | None:
-    """The turn that this very run has begun, if it ended just now: a retry repeats the run's id, and a client
-    that wants another answer begins another run.
+async def _same_run(
+    request: RequestContext, conversation: Conversation, body: RunInput, asked: Message
+) -> Turn | None:
+    """The turn that this very run has begun, unless it ended long ago: a retry repeats the run's id, and a
+    client that wants another answer begins another run.
     """
-    turn = await request.services.outside.newest_turn(request.user, conversation)
-    if turn is None or not is_retried(turn, system_clock()):
+    retried = await request.services.outside.retried(conversation)
+    turns = [it for it in retried if it.user_message_id == asked.id]
+    same = (it for it in turns if body.run_id and it.begun_with and it.begun_with.run_id == body.run_id)
+    return next(same, turns[0] if turns and is_retry(request.http) else None)
+
+
+async def _asked_before(
+    request: RequestContext, conversation: Conversation, question: Question
+) -> Message | None:
+    """A question that was sent before, with the same text: once it has its reply, it is asked again."""
+    if not question.id:
         return None
-    began_with = turn.begun_with.run_id if turn.begun_with else None
-    is_same = body.run_id and began_with == body.run_id
-    return turn if is_same or is_retry(request.http) else None
-
-
-async def _is_answered(request: RequestContext, conversation: Conversation, question: Question) -> bool:
-    """Whether a question was sent before, with the same text, and has its reply: then it is asked again."""
-    if conversation.active_turn_id is not None or not question.id:
-        return False
     message = await request.services.outside.message(conversation, question.id)
-    return message is not None and message.text == question.text
+    return message if message is not None and message.text == question.text else None
 
 
 async def _answers(
@@ -207,7 +215,14 @@ def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedE
 ROUTES = (
     Route("GET", f"{PREFIX}/info", info, "AG-UI"),
     Route(
-        "POST", f"{PREFIX}/{{agent}}", run, "AG-UI", scope=Scope.CHAT, body_has_files=True, stores="nothing"
+        "POST",
+        f"{PREFIX}/{{agent}}",
+        run,
+        "AG-UI",
+        scope=Scope.CHAT,
+        body_has_files=True,
+        stores="nothing",
+        begins_turn=True,
     ),
     Route(
         "POST",
@@ -217,6 +232,7 @@ ROUTES = (
         scope=Scope.CHAT,
         body_has_files=True,
         stores="nothing",
+        begins_turn=True,
     ),
     Route(
         "POST",

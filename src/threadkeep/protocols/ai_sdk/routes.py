@@ -55,6 +55,8 @@ async def chat(request: RequestContext, *, query: ChatQuery, body: ChatBody) -> 
     model = model_of(body)
     begun_with = BegunWith(protocol="ai-sdk", asked_model=model, tools=await request.aside(tools_of, body))
     after = 0
+    if begun := await outside.begun_before(user, body.id, request.key):
+        return await _stream(request, query, begun[1], begun[0])
     match await request.aside(lambda it: request_of(it, system_clock()), body):
         case Submit() as sent:
             # Files are stored before the message is: not for one that says nothing.
@@ -68,6 +70,7 @@ async def chat(request: RequestContext, *, query: ChatQuery, body: ChatBody) -> 
                 before=sent.before,
                 starts_over=sent.starts_over,
                 is_retry=is_retry(request.http),
+                key=request.key,
             )
             turn, conversation = await outside.send(user, where, message, begun_with, model=model)
         case Regenerate(question_id, answer_id):
@@ -80,6 +83,7 @@ async def chat(request: RequestContext, *, query: ChatQuery, body: ChatBody) -> 
                 answer_id=answer_id,
                 model=model,
                 is_retry=is_retry(request.http),
+                key=request.key,
             )
         case Answer(decisions):
             conversation = await _found(request, body.id)
@@ -191,6 +195,7 @@ ROUTES = (
         errors=(ConversationNotFound, NothingToRegenerate),
         body_has_files=True,
         stores="nothing",
+        begins_turn=True,
         scope=Scope.CHAT,
     ),
     Route("GET", f"{_CHAT}/{{chat_id}}", history, _TAG, is_large=True),

@@ -47,6 +47,8 @@ async def ask(request: RequestContext, body: CreateResponse, given: Input) -> As
     """Sends a message, or answers what a turn waits for."""
     conversation, after = await _place(request, body, given)
     await _check_claims(request, conversation, given)
+    if (before := await _asked_before(request, conversation, after, given)) is not None:
+        return before
     waiting = after or (
         conversation and await request.services.outside.newest_turn(request.user, conversation)
     )
@@ -58,6 +60,46 @@ async def ask(request: RequestContext, body: CreateResponse, given: Input) -> As
     if after is not None and after.status is TurnStatus.RUNNING:
         raise Conflict("The previous response is still in progress. Wait for it, or cancel it.")
     return Asked(*await _begin(request, conversation, after, body, given))
+
+
+async def _asked_before(
+    request: RequestContext, conversation: Conversation | None, after: Turn | None, given: Input
+) -> Asked | None:
+    """What the same request began before: one with its key, or one that an SDK repeats, if that replied to
+    added messages or its message was an answer. Other messages are recognized where they are sent.
+    """
+    if request.key is not None:
+        begun = await request.services.sending.begun_before(request.user, conversation, request.key)
+        if begun is not None:
+            return Asked(*begun)
+    if conversation is None or given.decisions or not is_retry(request.http):
+        return None
+    return await _replied_before(request, conversation, after, given) or await _answered_before(
+        request, conversation, after, given
+    )
+
+
+async def _replied_before(
+    request: RequestContext, conversation: Conversation, after: Turn | None, given: Input
+) -> Asked | None:
+    if await _added(request, conversation, after, given) is not None:
+        return None  # it asks about these
+    async with aclosing(request.services.added_messages.replied(conversation)) as replied:
+        async for turn, added in replied:
+            if added and _asks_for_reply(given, added, after):
+                return Asked(turn, conversation)
+    return None
+
+
+async def _answered_before(
+    request: RequestContext, conversation: Conversation, after: Turn | None, given: Input
+) -> Asked | None:
+    if given.files or not given.text:
+        return None
+    answered = await request.services.outside.answered(conversation, given.text)
+    if answered is None or (after is not None and after.id != answered[0].id):
+        return None
+    return Asked(answered[0], conversation, answered[1])
 
 
 async def own_response(request: RequestContext, response_id: str) -> tuple[Turn, Conversation, int]:
@@ -201,7 +243,9 @@ async def _begin(
     )
     agent_id = agent.id if agent else None
     if added is not None and conversation is not None:
-        turn = await services.added_messages.reply_to(user, added, begun_with, model=model, agent_id=agent_id)
+        turn = await services.added_messages.reply_to(
+            user, added, begun_with, model=model, agent_id=agent_id, key=request.key
+        )
         return turn, conversation
     parts = await files.file_parts(request, given.files)
     message = OutsideMessage(
@@ -209,6 +253,7 @@ async def _begin(
         files=parts,
         before=[after.assistant_message_id] if after else (),
         is_retry=is_retry(request.http),
+        key=request.key,
         agent_id=agent_id,
     )
     if conversation is None:
@@ -220,12 +265,16 @@ async def _begin(
 async def _added(
     request: RequestContext, conversation: Conversation | None, after: Turn | None, given: Input
 ) -> Message | None:
-    """The message to reply to, if the client has added it before: it repeats it, or sends nothing else."""
+    """The message to reply to, if the client has added it before."""
     added = await request.services.added_messages.unanswered(conversation) if conversation else ()
-    if not added or (after is not None and added[0].parent_id != after.assistant_message_id):
-        return None
-    says_nothing = not given.text and not given.files
-    return added[-1] if says_nothing or _repeats(given, added) else None
+    return added[-1] if added and _asks_for_reply(given, added, after) else None
+
+
+def _asks_for_reply(given: Input, added: Sequence[Message], after: Turn | None) -> bool:
+    """Whether a request asks for a reply to what its client has added: it repeats that, or says nothing."""
+    if after is not None and added[0].parent_id != after.assistant_message_id:
+        return False
+    return (not given.text and not given.files) or _repeats(given, added)
 
 
 def _repeats(given: Input, added: Sequence[Message]) -> bool:
