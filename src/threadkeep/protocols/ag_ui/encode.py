@@ -67,6 +67,8 @@ _APPROVAL_SCHEMA: Mapping[str, Any] = {
     "required": ["approved"],
 }
 
+_Content = frames.TextMessageContent | frames.ReasoningMessageContent
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -108,7 +110,8 @@ class RunEncoder:
         self._numbers = PassageNumbers()
         self._narrator = narrator.Narrator(self._frames)
         self._id = ""
-        """That of the text or thought in progress."""
+        self._content: type[_Content] = frames.TextMessageContent
+        """Those of the text or thought in progress."""
         self._is_begun = False
         """Whether this reader knows that it has begun."""
         self._written: list[tuple[str, str]] = []
@@ -140,14 +143,16 @@ class RunEncoder:
         return opening + b"".join(map(_sse, (*self._narrator.pause(), finished)))
 
     def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
-        match narrated:  # the most common first: cases are tried in order
-            case events.Text(text):
-                return (*self._begin_again("text"), frames.TextMessageContent(self._id, text))
-            case events.Thought(text):
-                return (*self._begin_again("thought"), frames.ReasoningMessageContent(self._id, text))
-            case narrator.PartStart(kind):
-                self._id = self._ids.text() if kind == "text" else self._ids.thought()
-                return self._begin(kind)
+        if isinstance(narrated, narrator.Piece):  # nearly all narrations
+            missed = () if self._is_begun else self._begin()  # by a reader who joins within it
+            return (*missed, self._content(self._id, narrated.text))
+        match narrated:
+            case narrator.PartStart("text"):
+                self._id, self._content = self._ids.text(), frames.TextMessageContent
+                return self._begin()
+            case narrator.PartStart():
+                self._id, self._content = self._ids.thought(), frames.ReasoningMessageContent
+                return self._begin()
             case narrator.PartEnd(kind, text):
                 self._written.append((self._id, text))
                 return _end(kind, self._id) if self._is_begun else ()
@@ -194,15 +199,11 @@ class RunEncoder:
             case _ as never:
                 assert_never(never)
 
-    def _begin(self, kind: narrator.Kind) -> Sequence[Frame]:
+    def _begin(self) -> Sequence[Frame]:
         self._is_begun = True
-        if kind == "text":
+        if self._content is frames.TextMessageContent:
             return (frames.TextMessageStart(self._id),)
         return frames.ReasoningStart(self._id), frames.ReasoningMessageStart(self._id)
-
-    def _begin_again(self, kind: narrator.Kind) -> Sequence[Frame]:
-        """What a reader who joins within a text or thought has missed."""
-        return () if self._is_begun else self._begin(kind)
 
     def _superseded(self) -> Sequence[Frame]:
         """The texts and thoughts of a model call that is repeated no longer count."""

@@ -222,10 +222,10 @@ class CompletionEncoder:
 
     def _chunks_of(self, narrated: Narration) -> Sequence[bytes]:
         match narrated:
-            case events.Text(text):
-                return (self._before_text + _encode(text) + self._after_piece,)
-            case events.Thought(text):
-                return (self._before_thought + _encode(text) + self._after_piece,)
+            case events.Text():
+                return (self._before_text + _encode(narrated.text) + self._after_piece,)
+            case events.Thought():
+                return (self._before_thought + _encode(narrated.text) + self._after_piece,)
             case _:
                 return ()
 
