@@ -161,7 +161,9 @@ class WholeCompletion:
         narrator = self._narrator
         if isinstance(narrator.end, events.Failed):
             raise error_of(narrator.end)
-        text = BLANK_LINE.join(filter(None, (narrator.said("text"), _question(narrator))))
+        if question := _question(narrator):
+            narrator.say(question)
+        text = narrator.said("text")
         calls = [_function_call(it) for it in _calls(narrator)]
         message = ReplyMessage(
             content=text or (None if calls else ""),
