@@ -2,20 +2,22 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.ag_ui.client import Client as AgUiClient
 from tests.protocols.ai_sdk.client import Client as AiSdkClient
-from tests.protocols.recorded import COMPLETED, CONTEXT, REPLY, logs, patient, told
+from tests.protocols.recorded import CONTEXT, REPLY, logs, patient, told
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
     IterationRestart,
+    IterationStart,
     Text,
     Thought,
     ToolCalled,
@@ -31,6 +33,7 @@ from threadkeep.protocols.ai_sdk.frames import Version
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import Dialect, Position
 from threadkeep.protocols.dialects import DIALECTS
+from threadkeep.protocols.mcp.turns import news
 from threadkeep.protocols.narrator import (
     Asked,
     Called,
@@ -167,10 +170,14 @@ Restarted = tuple[object, object]
 
 
 def dialect(name: Dialect, events: Events, seen: int) -> Restarted:
-    """The rest follows, byte by byte."""
-    begun = name.start(CONTEXT)
-    before = b"".join([begun.encode(event) for event in events[:seen]])
-    return told(name, events), before + told(name, events, Position(seen))
+    """The rest follows, byte by byte, after each frame of the last event that a reader has."""
+    frames = [*map(name.frames(CONTEXT), events)]
+    before, last = b"".join(it for event in frames[: seen - 1] for it in event), frames[seen - 1]
+    continued = [
+        before + b"".join(last[:had]) + told(name, events, Position(seen - 1, had))
+        for had in range(len(last) + 1)
+    ]
+    return [told(name, events)] * len(continued), continued
 
 
 def ag_ui(events: Events, seen: int) -> Restarted:
@@ -216,21 +223,76 @@ def responses(events: Events, seen: int) -> Restarted:
 
 
 def chat_completions(events: Events, seen: int) -> Restarted:
-    """A completion after an answer has the rest; read whole, it is what its stream has, but for repeats."""
-    head = CompletionHead("chatcmpl-1", 0, "Advisor", seen if is_waiting(events, seen) else 0)
-    events = [it for it in events if not isinstance(it.body, IterationRestart)]
-    events[-1] = replace(events[-1], body=COMPLETED)
-    stream, whole = CompletionEncoder(head), WholeCompletion(head)
+    """A completion ends where the turn waits, another has the rest; read whole, each is what counts."""
+    after = seen if is_waiting(events, seen) else 0
+    parts = [(events[after:], StreamEnd.OVER), *([(events[:after], StreamEnd.PAUSED)] if after else [])]
+    whole = [read_whole(events, after), *(read_whole(it) for it, _ in parts[1:])]
+    streamed = [client_of_completions(completion(counting(it), how)) for it, how in parts]
+    return (completion(*parts[0]), whole), (completion(events, StreamEnd.OVER, after), streamed)
+
+
+def completion(events: Events, how: StreamEnd, after: int = 0) -> bytes:
+    """A streamed completion."""
+    encoder = CompletionEncoder(CompletionHead("chatcmpl-1", 0, "Advisor", after), with_usage=True)
+    return b"".join(map(encoder.encode, events)) + encoder.end(how)
+
+
+def client_of_completions(stream: bytes) -> dict[str, Any]:
+    """What a client makes of a stream."""
+    data = [it.removeprefix(b"data: ") for it in stream.split(b"\n\n")]
+    *chunks, last = [json.loads(it) for it in data if it not in (b"", b"[DONE]")]
+    if "error" in last:
+        return {"error": last["error"]["message"]}
+    choices = [choice for it in chunks for choice in it["choices"]]
+    deltas = [it["delta"] for it in choices]
+    return {
+        "text": "".join(it.get("content", "") for it in deltas),
+        "thoughts": "".join(it.get("reasoning_content", "") for it in deltas),
+        "calls": [call["id"] for it in deltas for call in it.get("tool_calls", ())],
+        "reason": choices[-1]["finish_reason"],
+        "usage": last["usage"],
+    }
+
+
+def read_whole(events: Events, after: int = 0) -> dict[str, Any]:
+    """The same of a completion that isn't streamed."""
+    whole = WholeCompletion(CompletionHead("chatcmpl-1", 0, "Advisor", after))
     whole.add(events)
-    data = b"".join(map(stream.encode, events)) + stream.end(StreamEnd.OVER)
-    chunks = [json.loads(it) for it in data.replace(b"data: ", b"").split(b"\n\n")[:-2]]
-    deltas = [it["choices"][0]["delta"] for it in chunks]
-    message = whole.completion().choices[0].message
-    text, thoughts = message.content, message.reasoning_content or ""
-    return (text, thoughts), (
-        "".join(it.get("content", "") for it in deltas),
-        "".join(it.get("reasoning_content", "") for it in deltas),
-    )
+    try:
+        read = msgspec.to_builtins(whole.completion())
+    except ThreadkeepError as error:
+        return {"error": error.message}
+    (choice,) = read["choices"]
+    return {
+        "text": choice["message"]["content"] or "",
+        "thoughts": choice["message"].get("reasoning_content", ""),
+        "calls": [it["id"] for it in choice["message"].get("tool_calls", ())],
+        "reason": choice["finish_reason"],
+        "usage": read["usage"],
+    }
+
+
+def counting(events: Events) -> Events:
+    """A turn without what its repeated model calls said, which a stream can't take back."""
+    kept, call = Events(), 0
+    for event in events:
+        if isinstance(event.body, IterationStart):
+            call = len(kept)
+        elif isinstance(event.body, IterationRestart):
+            kept[call:] = [it for it in kept[call:] if not isinstance(it.body, Text | Thought)]
+        kept.append(event)
+    return kept
+
+
+def mcp(events: Events, seen: int) -> Restarted:
+    """A client that asks again after an event is told what follows."""
+
+    def told_after(seen: int, events: Events) -> str:
+        telling = Narrator(news)
+        narrated = [(event.seq, "".join(telling.narrate(event.body))) for event in events]
+        return "".join(it for seq, it in narrated if seq > seen)
+
+    return told_after(0, events), told_after(0, events[:seen]) + told_after(seen, events)
 
 
 PROTOCOLS: dict[str, Callable[[Events, int], Restarted]] = {
@@ -241,6 +303,7 @@ PROTOCOLS: dict[str, Callable[[Events, int], Restarted]] = {
     "ai_sdk 7": lambda events, seen: ai_sdk(7, events, seen),
     "responses": responses,
     "chat completions": chat_completions,
+    "mcp": mcp,
 }
 
 

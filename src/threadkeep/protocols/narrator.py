@@ -26,6 +26,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.parts import TextJoin
 
 Kind = Literal["text", "thought"]
+Piece = events.Text | events.Thought
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,7 @@ class Returned:
 
 Narration = (
     PartStart
-    | events.Text
-    | events.Thought
+    | Piece
     | PartEnd
     | Called
     | events.ToolProgress
@@ -132,12 +132,10 @@ class Narrator(Generic[FrameT]):
 
     def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
         """The frames of the next event."""
-        match body:
-            case events.Text() | events.Thought() if body.type == self._growing:  # nearly all events
-                self._pieces.append(body.text)
-                return [*self._name(body)]
-            case _:
-                return self._named(self._narrations(body))
+        if isinstance(body, Piece) and body.type == self._growing:  # nearly all events
+            self._pieces.append(body.text)
+            return [*self._name(body)]
+        return self._named(self._narrations(body))
 
     def say(self, text: str) -> Sequence[FrameT]:
         """The frames of a text of its own that no model wrote, such as a question."""
@@ -189,7 +187,7 @@ class Narrator(Generic[FrameT]):
             case _ as never:
                 assert_never(never)
 
-    def _start(self, kind: Kind, piece: events.Text | events.Thought) -> Sequence[Narration]:
+    def _start(self, kind: Kind, piece: Piece) -> Sequence[Narration]:
         ended = self._end_part()
         self._growing = self._part = kind
         self._pieces = [piece.text]
@@ -227,54 +225,82 @@ class JoiningNarrator(Narrator[FrameT]):
 
     def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
         super().__init__(name)
-        self._joins = {"text": TextJoin(), "thought": TextJoin()}
-        self._said: list[events.Text | events.Thought | Kind] = []
-        """The pieces that count; a kind where something separates its pieces."""
-        self._said_before = 0
-        """How many there were when the current model call began."""
+        self._said = {"text": _Said(), "thought": _Said()}
 
     def said(self, kind: Kind) -> str:
         """The texts or thoughts that count, as the message has them."""
-        join, said = TextJoin(), list[str]()
-        for piece in self._said:
-            if isinstance(piece, str):
-                if piece == kind:
-                    join.interrupt()
-            elif piece.type == kind:
-                said.append(join.add(piece.text))
-        return "".join(said)
+        return self._said[kind].text
 
     def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
         """The frames of the next event."""
+        if isinstance(body, Piece):
+            shown = self._said[body.type].add(body.text)
+            return [*self._name(body if shown == body.text else replace(body, text=shown))]
         match body:
-            case events.Text(text) | events.Thought(text):
-                self._said.append(body)
-                joined = self._joins[body.type].add(text)
-                return [*self._name(body if joined == text else replace(body, text=joined))]
             case events.ToolCalled() | events.UserMessage():
-                self._separate("text")
+                self._said["text"].separate()
             case events.IterationStart():
-                self._separate("text", "thought")
-                self._said_before = len(self._said)
+                for said in self._said.values():
+                    said.begin_call()
             case events.IterationRestart():
-                del self._said[self._said_before :]
-                self._separate("text", "thought")
+                for said in self._said.values():
+                    said.repeat_call()
             case _:
                 pass
         return super().narrate(body)
 
     def say(self, text: str) -> Sequence[FrameT]:
         """The frames of a text of its own that no model wrote, such as a question."""
-        self._separate("text")
+        self._said["text"].separate()
         return self.narrate(events.Text(text))
 
     def begin_response(self) -> None:
         """Begins another response of the same turn: what was said and used belongs to the one before."""
         super().begin_response()
-        self._joins = {"text": TextJoin(), "thought": TextJoin()}
-        self._said, self._said_before = [], 0
+        self._said = {"text": _Said(), "thought": _Said()}
 
-    def _separate(self, *kinds: Kind) -> None:
-        self._said += kinds
-        for kind in kinds:
-            self._joins[kind].interrupt()
+
+class _Said:
+    """The texts or the thoughts of a turn, in sections with blank lines between them."""
+
+    def __init__(self) -> None:
+        self._shown = TextJoin()
+        """Joins all sections, even of model calls that were repeated."""
+        self._sections: list[str] = []
+        """Those that count; `_pieces` are of the one in progress."""
+        self._pieces: list[str] = []
+        self._before_call = 0
+        """How many sections there were when the current model call began."""
+
+    @property
+    def text(self) -> str:
+        """All that counts."""
+        join, said = TextJoin(), list[str]()
+        for section in (*self._sections, *(["".join(self._pieces)] if self._pieces else ())):
+            said.append(join.add(section))
+            join.interrupt()
+        return "".join(said)
+
+    def add(self, text: str) -> str:
+        """The next piece, as clients append it to what they have."""
+        shown = text if self._pieces else self._shown.add("") + text
+        self._pieces.append(text)
+        return shown
+
+    def separate(self) -> None:
+        """The next piece begins a section."""
+        if self._pieces:
+            self._sections.append("".join(self._pieces))
+            self._pieces = []
+            self._shown.add(self._sections[-1])
+            self._shown.interrupt()
+
+    def begin_call(self) -> None:
+        """Another model call begins."""
+        self.separate()
+        self._before_call = len(self._sections)
+
+    def repeat_call(self) -> None:
+        """The model call is repeated: what it said no longer counts."""
+        self.separate()
+        del self._sections[self._before_call :]

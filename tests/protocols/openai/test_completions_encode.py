@@ -96,6 +96,11 @@ def test_turn_that_waits_tells_what_for():
     assert said(whole(events)) == ("Hm.", "", expected[2], "tool_calls", 0)
 
 
+def test_question_after_a_blank_text_reads_the_same_whole_and_streamed():
+    events = turn(START, Text(" "), ToolCalled("t0", "send", "mail", {}), ASKED)
+    assert said(whole(events)) == said(streamed(events, StreamEnd.PAUSED))
+
+
 def test_next_completion_of_a_turn_has_only_what_follows():
     first: list[EventBody] = [START, IterationStart(1), Text("One."), UsageReported(5, 1), CALLED, WAITING]
     answered = ApprovalResponse("r2", ApprovalAction.RESULT)

@@ -67,6 +67,11 @@ _APPROVAL_SCHEMA: Mapping[str, Any] = {
     "required": ["approved"],
 }
 
+_CONTENT: Mapping[narrator.Kind, str] = {
+    "text": "TEXT_MESSAGE_CONTENT",
+    "thought": "REASONING_MESSAGE_CONTENT",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -108,7 +113,8 @@ class RunEncoder:
         self._numbers = PassageNumbers()
         self._narrator = narrator.Narrator(self._frames)
         self._id = ""
-        """That of the text or thought in progress."""
+        self._kind: narrator.Kind = "text"
+        """Those of the text or thought in progress."""
         self._is_begun = False
         """Whether this reader knows that it has begun."""
         self._written: list[tuple[str, str]] = []
@@ -140,17 +146,17 @@ class RunEncoder:
         return opening + b"".join(map(_sse, (*self._narrator.pause(), finished)))
 
     def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
-        match narrated:  # the most common first: cases are tried in order
-            case events.Text(text):
-                return (*self._begin_again("text"), frames.TextMessageContent(self._id, text))
-            case events.Thought(text):
-                return (*self._begin_again("thought"), frames.ReasoningMessageContent(self._id, text))
+        if isinstance(narrated, narrator.Piece):  # nearly all narrations
+            missed = () if self._is_begun else self._begin()  # by a reader who joins within it
+            return (*missed, frames.MessageContent(_CONTENT[self._kind], self._id, narrated.text))
+        match narrated:
             case narrator.PartStart(kind):
+                self._kind = kind
                 self._id = self._ids.text() if kind == "text" else self._ids.thought()
-                return self._begin(kind)
-            case narrator.PartEnd(kind, text):
+                return self._begin()
+            case narrator.PartEnd(text=text):
                 self._written.append((self._id, text))
-                return _end(kind, self._id) if self._is_begun else ()
+                return self._end() if self._is_begun else ()
             case narrator.Called():
                 return () if narrated.is_held else _call(narrated)
             case narrator.Returned(result, call):
@@ -172,9 +178,9 @@ class RunEncoder:
                 return (frames.ActivitySnapshot(self._ids.sources(), SOURCES, content),)
             case events.UserMessage(id_, content):
                 return (
-                    frames.TextMessageStart(id_, "user"),
-                    frames.TextMessageContent(id_, content),
-                    frames.TextMessageEnd(id_),
+                    frames.MessageStart("TEXT_MESSAGE_START", id_, "user"),
+                    frames.MessageContent("TEXT_MESSAGE_CONTENT", id_, content),
+                    frames.MessageBoundary("TEXT_MESSAGE_END", id_),
                 )
             case events.Notice(code, message):
                 return (frames.Custom(NOTICE, {"code": code, "message": message}),)
@@ -194,15 +200,18 @@ class RunEncoder:
             case _ as never:
                 assert_never(never)
 
-    def _begin(self, kind: narrator.Kind) -> Sequence[Frame]:
+    def _begin(self) -> Sequence[Frame]:
         self._is_begun = True
-        if kind == "text":
-            return (frames.TextMessageStart(self._id),)
-        return frames.ReasoningStart(self._id), frames.ReasoningMessageStart(self._id)
+        if self._kind == "text":
+            return (frames.MessageStart("TEXT_MESSAGE_START", self._id, "assistant"),)
+        start = frames.MessageStart("REASONING_MESSAGE_START", self._id, "reasoning")
+        return frames.MessageBoundary("REASONING_START", self._id), start
 
-    def _begin_again(self, kind: narrator.Kind) -> Sequence[Frame]:
-        """What a reader who joins within a text or thought has missed."""
-        return () if self._is_begun else self._begin(kind)
+    def _end(self) -> Sequence[Frame]:
+        if self._kind == "text":
+            return (frames.MessageBoundary("TEXT_MESSAGE_END", self._id),)
+        end = frames.MessageBoundary("REASONING_MESSAGE_END", self._id)
+        return end, frames.MessageBoundary("REASONING_END", self._id)
 
     def _superseded(self) -> Sequence[Frame]:
         """The texts and thoughts of a model call that is repeated no longer count."""
@@ -224,12 +233,6 @@ class RunEncoder:
 
 def _sse(frame: Frame) -> bytes:
     return b"data: %b\n\n" % encode_json(frame)
-
-
-def _end(kind: narrator.Kind, id_: str) -> Sequence[Frame]:
-    if kind == "text":
-        return (frames.TextMessageEnd(id_),)
-    return frames.ReasoningMessageEnd(id_), frames.ReasoningEnd(id_)
 
 
 def _call(call: narrator.Called) -> Sequence[Frame]:

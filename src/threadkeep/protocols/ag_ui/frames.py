@@ -13,37 +13,45 @@ from msgspec import UNSET, Struct, UnsetType
 encode_json = msgspec.json.Encoder().encode
 
 
+class _Typed(Struct, frozen=True, rename="camel", tag_field="type"):
+    pass
+
+
+class _Message(Struct, frozen=True, rename="camel", tag_field="role"):
+    pass
+
+
 # Messages, as a snapshot has them and as a client builds them from events
 
 
-class TextContent(Struct, frozen=True, tag_field="type", tag="text"):
+class TextContent(_Typed, frozen=True, tag="text"):
     """Text in a user's message that also has files."""
 
     text: str
 
 
-class DataSource(Struct, frozen=True, rename="camel", tag_field="type", tag="data"):
+class DataSource(_Typed, frozen=True, tag="data"):
     """A file's content in base64."""
 
     value: str
     mime_type: str
 
 
-class UrlSource(Struct, frozen=True, rename="camel", tag_field="type", tag="url"):
+class UrlSource(_Typed, frozen=True, tag="url"):
     """Where a file is."""
 
     value: str
     mime_type: str
 
 
-class ImageContent(Struct, frozen=True, tag_field="type", tag="image"):
+class ImageContent(_Typed, frozen=True, tag="image"):
     """An image that a user attached."""
 
     source: DataSource | UrlSource
     metadata: Mapping[str, Any]
 
 
-class DocumentContent(Struct, frozen=True, tag_field="type", tag="document"):
+class DocumentContent(_Typed, frozen=True, tag="document"):
     """Another file that a user attached."""
 
     source: DataSource | UrlSource
@@ -53,7 +61,7 @@ class DocumentContent(Struct, frozen=True, tag_field="type", tag="document"):
 Content = TextContent | ImageContent | DocumentContent
 
 
-class UserMessage(Struct, frozen=True, tag_field="role", tag="user"):
+class UserMessage(_Message, frozen=True, tag="user"):
     """What the user said."""
 
     id: str
@@ -67,14 +75,14 @@ class Function(Struct, frozen=True):
     arguments: str
 
 
-class ToolCall(Struct, frozen=True, tag_field="type", tag="function"):
+class ToolCall(_Typed, frozen=True, tag="function"):
     """A tool call."""
 
     id: str
     function: Function
 
 
-class AssistantMessage(Struct, frozen=True, rename="camel", tag_field="role", tag="assistant"):
+class AssistantMessage(_Message, frozen=True, tag="assistant"):
     """A text of the agent, or its tool call."""
 
     id: str
@@ -82,7 +90,7 @@ class AssistantMessage(Struct, frozen=True, rename="camel", tag_field="role", ta
     tool_calls: Sequence[ToolCall] | UnsetType = UNSET
 
 
-class ToolMessage(Struct, frozen=True, rename="camel", tag_field="role", tag="tool"):
+class ToolMessage(_Message, frozen=True, tag="tool"):
     """The result of a tool call; the metadata has its status unless that is `ok`."""
 
     id: str
@@ -91,14 +99,14 @@ class ToolMessage(Struct, frozen=True, rename="camel", tag_field="role", tag="to
     metadata: Mapping[str, Any] | UnsetType = UNSET
 
 
-class ReasoningMessage(Struct, frozen=True, tag_field="role", tag="reasoning"):
+class ReasoningMessage(_Message, frozen=True, tag="reasoning"):
     """A thought of the agent."""
 
     id: str
     content: str
 
 
-class ActivityMessage(Struct, frozen=True, rename="camel", tag_field="role", tag="activity"):
+class ActivityMessage(_Message, frozen=True, tag="activity"):
     """What is neither text nor call, such as sources. Clients show the types that they know."""
 
     id: str
@@ -112,7 +120,7 @@ Message = UserMessage | AssistantMessage | ToolMessage | ReasoningMessage | Acti
 # The run
 
 
-class RunStarted(Struct, frozen=True, rename="camel", tag_field="type", tag="RUN_STARTED"):
+class RunStarted(_Typed, frozen=True, tag="RUN_STARTED"):
     """The first event."""
 
     thread_id: str
@@ -132,13 +140,13 @@ class Interrupt(Struct, frozen=True, rename="camel", kw_only=True):
     metadata: Mapping[str, Any] | UnsetType = UNSET
 
 
-class Interrupted(Struct, frozen=True, tag_field="type", tag="interrupt"):
+class Interrupted(_Typed, frozen=True, tag="interrupt"):
     """The run waits for its user."""
 
     interrupts: Sequence[Interrupt]
 
 
-class Cancelled(Struct, frozen=True, tag_field="type", tag="cancelled"):
+class Cancelled(_Typed, frozen=True, tag="cancelled"):
     """The run was stopped."""
 
 
@@ -152,7 +160,7 @@ class TokenUsage(Struct, frozen=True, rename="camel", kw_only=True):
     cached_input_tokens: int
 
 
-class RunFinished(Struct, frozen=True, rename="camel", tag_field="type", tag="RUN_FINISHED"):
+class RunFinished(_Typed, frozen=True, tag="RUN_FINISHED"):
     """The last event of a run that completed, was stopped, or waits."""
 
     thread_id: str
@@ -161,20 +169,20 @@ class RunFinished(Struct, frozen=True, rename="camel", tag_field="type", tag="RU
     usage: Sequence[TokenUsage] | UnsetType = UNSET
 
 
-class RunError(Struct, frozen=True, tag_field="type", tag="RUN_ERROR"):
+class RunError(_Typed, frozen=True, tag="RUN_ERROR"):
     """The last event of a run that failed."""
 
     message: str
     code: str
 
 
-class StateSnapshot(Struct, frozen=True, tag_field="type", tag="STATE_SNAPSHOT"):
+class StateSnapshot(_Typed, frozen=True, tag="STATE_SNAPSHOT"):
     """The state that the client sent with the run."""
 
     snapshot: Any
 
 
-class MessagesSnapshot(Struct, frozen=True, tag_field="type", tag="MESSAGES_SNAPSHOT"):
+class MessagesSnapshot(_Typed, frozen=True, tag="MESSAGES_SNAPSHOT"):
     """The conversation; it replaces what the client has."""
 
     messages: Sequence[Message]
@@ -183,83 +191,50 @@ class MessagesSnapshot(Struct, frozen=True, tag_field="type", tag="MESSAGES_SNAP
 # What happens in a run
 
 
-class TextMessageStart(Struct, frozen=True, rename="camel", tag_field="type", tag="TEXT_MESSAGE_START"):
-    """A text begins, or goes on if the client has it."""
+class MessageStart(Struct, frozen=True, rename="camel"):
+    """`TEXT_MESSAGE_START` and `REASONING_MESSAGE_START`: it begins, or goes on if the client has it."""
 
+    type: str
     message_id: str
-    role: Literal["assistant", "user"] = "assistant"
+    role: Literal["assistant", "user", "reasoning"]
 
 
-class TextMessageContent(Struct, frozen=True, rename="camel", tag_field="type", tag="TEXT_MESSAGE_CONTENT"):
-    """A piece of a text."""
+class MessageContent(Struct, frozen=True, rename="camel"):
+    """`TEXT_MESSAGE_CONTENT` and `REASONING_MESSAGE_CONTENT`: a piece."""
 
-    message_id: str
-    delta: str
-
-
-class TextMessageEnd(Struct, frozen=True, rename="camel", tag_field="type", tag="TEXT_MESSAGE_END"):
-    """A text is complete."""
-
-    message_id: str
-
-
-class ReasoningStart(Struct, frozen=True, rename="camel", tag_field="type", tag="REASONING_START"):
-    """The agent begins to think."""
-
-    message_id: str
-
-
-class ReasoningMessageStart(
-    Struct, frozen=True, rename="camel", tag_field="type", tag="REASONING_MESSAGE_START"
-):
-    """A thought begins, or goes on if the client has it."""
-
-    message_id: str
-    role: Literal["reasoning"] = "reasoning"
-
-
-class ReasoningMessageContent(
-    Struct, frozen=True, rename="camel", tag_field="type", tag="REASONING_MESSAGE_CONTENT"
-):
-    """A piece of a thought."""
-
+    type: str
     message_id: str
     delta: str
 
 
-class ReasoningMessageEnd(Struct, frozen=True, rename="camel", tag_field="type", tag="REASONING_MESSAGE_END"):
-    """A thought is complete."""
+class MessageBoundary(Struct, frozen=True, rename="camel"):
+    """`TEXT_MESSAGE_END`, `REASONING_MESSAGE_END`; around thoughts, `REASONING_START` and `REASONING_END`."""
 
+    type: str
     message_id: str
 
 
-class ReasoningEnd(Struct, frozen=True, rename="camel", tag_field="type", tag="REASONING_END"):
-    """The agent has stopped thinking."""
-
-    message_id: str
-
-
-class ToolCallStart(Struct, frozen=True, rename="camel", tag_field="type", tag="TOOL_CALL_START"):
+class ToolCallStart(_Typed, frozen=True, tag="TOOL_CALL_START"):
     """A tool call begins; the client makes a message of it, whose id is the call's."""
 
     tool_call_id: str
     tool_call_name: str
 
 
-class ToolCallArgs(Struct, frozen=True, rename="camel", tag_field="type", tag="TOOL_CALL_ARGS"):
+class ToolCallArgs(_Typed, frozen=True, tag="TOOL_CALL_ARGS"):
     """The arguments of a call, in one piece."""
 
     tool_call_id: str
     delta: str
 
 
-class ToolCallEnd(Struct, frozen=True, rename="camel", tag_field="type", tag="TOOL_CALL_END"):
+class ToolCallEnd(_Typed, frozen=True, tag="TOOL_CALL_END"):
     """A call is complete; not yet its execution."""
 
     tool_call_id: str
 
 
-class ToolCallResult(Struct, frozen=True, rename="camel", tag_field="type", tag="TOOL_CALL_RESULT"):
+class ToolCallResult(_Typed, frozen=True, tag="TOOL_CALL_RESULT"):
     """The result of a call."""
 
     message_id: str
@@ -269,7 +244,7 @@ class ToolCallResult(Struct, frozen=True, rename="camel", tag_field="type", tag=
     metadata: Mapping[str, Any] | UnsetType = UNSET
 
 
-class ActivitySnapshot(Struct, frozen=True, rename="camel", tag_field="type", tag="ACTIVITY_SNAPSHOT"):
+class ActivitySnapshot(_Typed, frozen=True, tag="ACTIVITY_SNAPSHOT"):
     """An activity message; it replaces the message that has its id."""
 
     message_id: str
@@ -277,7 +252,7 @@ class ActivitySnapshot(Struct, frozen=True, rename="camel", tag_field="type", ta
     content: Mapping[str, Any]
 
 
-class Custom(Struct, frozen=True, tag_field="type", tag="CUSTOM"):
+class Custom(_Typed, frozen=True, tag="CUSTOM"):
     """What AG-UI has no event for."""
 
     name: str
@@ -290,14 +265,9 @@ Frame = (
     | RunError
     | StateSnapshot
     | MessagesSnapshot
-    | TextMessageStart
-    | TextMessageContent
-    | TextMessageEnd
-    | ReasoningStart
-    | ReasoningMessageStart
-    | ReasoningMessageContent
-    | ReasoningMessageEnd
-    | ReasoningEnd
+    | MessageStart
+    | MessageContent
+    | MessageBoundary
     | ToolCallStart
     | ToolCallArgs
     | ToolCallEnd

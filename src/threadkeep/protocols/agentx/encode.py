@@ -90,8 +90,8 @@ class AgentXTurn:
 
     def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order
-            case events.Text(text):
-                return self._delta(text)
+            case events.Text():
+                return self._delta(narrated.text)
             case events.Thought():
                 return ()
             case events.TurnStart(message_id=message_id, model=model):

@@ -29,7 +29,7 @@ that it adds to the message.
 Whatever follows a text or a thought ends it. The last frame is `[DONE]`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -51,10 +51,11 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "max_tokens": "length",
     "refusal": "content-filter",
 }
-_START_STEP = sse(frames.StartStep())
-_FINISH_STEP = sse(frames.FinishStep())
-_RESET_STEP = sse(frames.ResetStep())
-_ABORT = sse(frames.Abort())
+_NAMES: Mapping[narrator.Kind, str] = {"text": "text", "thought": "reasoning"}
+_START_STEP = sse(frames.Mark("start-step"))
+_FINISH_STEP = sse(frames.Mark("finish-step"))
+_RESET_STEP = sse(frames.Mark("reset-step"))
+_ABORT = sse(frames.Mark("abort"))
 _WAITING = sse(frames.Finish(finish_reason="tool-calls"))
 _EMPTY_DELTA = b'""}\n\n'
 
@@ -106,17 +107,15 @@ class UIMessageStream:
                 assert_never(never)
 
     def _frames(self, narrated: narrator.Narration) -> _Frames:
-        match narrated:  # the most common first: cases are tried in order
-            case events.Text(text) | events.Thought(text):
-                return (b"%b%b}\n\n" % (self._delta, encode_json(text)),)
+        if isinstance(narrated, narrator.Piece):  # nearly all narrations
+            return (b"%b%b}\n\n" % (self._delta, encode_json(narrated.text)),)
+        match narrated:
             case narrator.PartStart(kind):
                 return *self._add(), self._start(kind)
             case narrator.PartEnd(is_cut=True) if self._resets_step:
                 return ()  # the step goes with all that it has
-            case narrator.PartEnd("text"):
-                return (sse(frames.TextEnd(id=self._id)),)
-            case narrator.PartEnd():
-                return (sse(frames.ReasoningEnd(id=self._id)),)
+            case narrator.PartEnd(kind):
+                return (sse(frames.Boundary(f"{_NAMES[kind]}-end", self._id)),)
             case narrator.Called(called):
                 return self._add(*_called(called))
             case narrator.Returned(result, call):
@@ -160,13 +159,9 @@ class UIMessageStream:
         """Begins a text or thought."""
         self._grown += 1
         self._id = f"{self._iteration}.{self._grown}"
-        if kind == "text":
-            start, delta = frames.TextStart(id=self._id), frames.TextDelta(id=self._id, delta="")
-        else:
-            start, delta = frames.ReasoningStart(id=self._id), frames.ReasoningDelta(id=self._id, delta="")
         # All deltas begin alike, so that is encoded once.
-        self._delta = sse(delta).removesuffix(_EMPTY_DELTA)
-        return sse(start)
+        self._delta = sse(frames.Delta(f"{_NAMES[kind]}-delta", self._id, "")).removesuffix(_EMPTY_DELTA)
+        return sse(frames.Boundary(f"{_NAMES[kind]}-start", self._id))
 
     # Steps
 

@@ -41,16 +41,14 @@ class Start(_Tagged, frozen=True, kw_only=True, tag="start"):
     message_metadata: Metadata | UnsetType = UNSET
 
 
-class StartStep(_Tagged, frozen=True, kw_only=True, tag="start-step"):
-    """A model call begins."""
+class Mark(Struct, frozen=True):
+    """What has no more than a type.
 
+    `start-step` and `finish-step` enclose a model call and its tools, `reset-step` (version 7) removes what
+    the step has so far, and `abort` says that the turn was stopped.
+    """
 
-class FinishStep(_Tagged, frozen=True, kw_only=True, tag="finish-step"):
-    """A model call and its tools are over."""
-
-
-class ResetStep(_Tagged, frozen=True, kw_only=True, tag="reset-step"):
-    """Removes what the step has so far. Version 7."""
+    type: Literal["start-step", "finish-step", "reset-step", "abort"]
 
 
 class Finish(_Tagged, frozen=True, kw_only=True, tag="finish"):
@@ -58,10 +56,6 @@ class Finish(_Tagged, frozen=True, kw_only=True, tag="finish"):
 
     finish_reason: FinishReason
     message_metadata: Metadata | UnsetType = UNSET
-
-
-class Abort(_Tagged, frozen=True, kw_only=True, tag="abort"):
-    """The turn was stopped."""
 
 
 class Error(_Tagged, frozen=True, kw_only=True, tag="error"):
@@ -73,42 +67,19 @@ class Error(_Tagged, frozen=True, kw_only=True, tag="error"):
 # Texts and thoughts
 
 
-class TextStart(_Tagged, frozen=True, kw_only=True, tag="text-start"):
-    """A text begins."""
+class Boundary(Struct, frozen=True):
+    """`text-start`, `text-end`, `reasoning-start` and `reasoning-end`."""
 
+    type: str
     id: str
 
 
-class TextDelta(_Tagged, frozen=True, kw_only=True, tag="text-delta"):
-    """A piece of a text."""
+class Delta(Struct, frozen=True):
+    """`text-delta` and `reasoning-delta`: a piece."""
 
-    id: str
-    delta: str
-
-
-class TextEnd(_Tagged, frozen=True, kw_only=True, tag="text-end"):
-    """A text is complete."""
-
-    id: str
-
-
-class ReasoningStart(_Tagged, frozen=True, kw_only=True, tag="reasoning-start"):
-    """A thought begins."""
-
-    id: str
-
-
-class ReasoningDelta(_Tagged, frozen=True, kw_only=True, tag="reasoning-delta"):
-    """A piece of a thought."""
-
+    type: str
     id: str
     delta: str
-
-
-class ReasoningEnd(_Tagged, frozen=True, kw_only=True, tag="reasoning-end"):
-    """A thought is complete."""
-
-    id: str
 
 
 # Tools
@@ -303,18 +274,11 @@ class Chat(Struct, frozen=True, kw_only=True, rename="camel"):
 
 Chunk = (
     Start
-    | StartStep
-    | FinishStep
-    | ResetStep
+    | Mark
     | Finish
-    | Abort
     | Error
-    | TextStart
-    | TextDelta
-    | TextEnd
-    | ReasoningStart
-    | ReasoningDelta
-    | ReasoningEnd
+    | Boundary
+    | Delta
     | ToolInputStart
     | ToolInputDelta
     | ToolInputAvailable

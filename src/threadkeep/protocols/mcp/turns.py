@@ -53,7 +53,7 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
     log = await request.services.turns.follow(turn, 0)
     if log is None:
         return None
-    narrator = Narrator(_news)
+    narrator = Narrator(news)
     async with log:
         async for chunks in log:
             narrated = [
@@ -71,7 +71,7 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
         return None if log.has_ended else TurnStatus.RUNNING
 
 
-def _news(narrated: Narration) -> Sequence[str]:
+def news(narrated: Narration) -> Sequence[str]:
     """What a narration means to somebody who waits for the reply."""
     match narrated:
         case Text(text):

@@ -161,7 +161,9 @@ class WholeCompletion:
         narrator = self._narrator
         if isinstance(narrator.end, events.Failed):
             raise error_of(narrator.end)
-        text = BLANK_LINE.join(filter(None, (narrator.said("text"), _question(narrator))))
+        if question := _question(narrator):
+            narrator.say(question)
+        text = narrator.said("text")
         calls = [_function_call(it) for it in _calls(narrator)]
         message = ReplyMessage(
             content=text or (None if calls else ""),
@@ -222,10 +224,10 @@ class CompletionEncoder:
 
     def _chunks_of(self, narrated: Narration) -> Sequence[bytes]:
         match narrated:
-            case events.Text(text):
-                return (self._before_text + _encode(text) + self._after_piece,)
-            case events.Thought(text):
-                return (self._before_thought + _encode(text) + self._after_piece,)
+            case events.Text():
+                return (self._before_text + _encode(narrated.text) + self._after_piece,)
+            case events.Thought():
+                return (self._before_thought + _encode(narrated.text) + self._after_piece,)
             case _:
                 return ()
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from threadkeep.domain.events import Done, Failed, LogChunk, TurnEvent, TurnStart
+from threadkeep.domain.events import Done, Failed, LogChunk, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Usage
 from threadkeep.handling.stream import StreamEnd
@@ -69,6 +69,7 @@ class ResponseStream:
     def __init__(self, head: ResponseHead) -> None:
         self._head = head
         self._items = Items(head.turn_id)
+        self._has_begun = False
         self._whole: frames.Response | None = None
         self._at = 0
         """When the latest event happened."""
@@ -78,14 +79,14 @@ class ResponseStream:
         items, part = self._items, self._head.part
         if self._whole is not None:
             return ()
-        begins = items.begins_part(event)
-        if begins and items.part == part:
+        if items.begins_part(event) and items.part == part:
             return self.closing("completed")
         self._at = event.at
         added = items.add(event)  # nothing where a part begins
         if items.part != part:
             return ()
-        if begins or isinstance(event.body, TurnStart):
+        if not self._has_begun:
+            self._has_begun = True
             return [*self._opening(), *added]
         return added if items.end is None else [*added, *self.closing(_status(items.end))]
 

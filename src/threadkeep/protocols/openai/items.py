@@ -57,6 +57,7 @@ class Items:
         self._narrator = narrator.Narrator(self._events)
         self._ids = ItemIds(turn_id)
         self._id, self._index = "", 0
+        self._delta: type[frames.TextDelta | frames.SummaryTextDelta] = frames.TextDelta
         """Those of the message or thought in progress."""
         self._call_began_at = 0
         """Where the items of the current model call begin."""
@@ -107,11 +108,9 @@ class Items:
         self._asked_here.clear()
 
     def _events(self, narrated: narrator.Narration) -> Iterable[StreamEvent]:
-        match narrated:  # the most common first: cases are tried in order
-            case events.Text(text):
-                return (frames.TextDelta(self.next_number(), self._id, self._index, text),)
-            case events.Thought(text):
-                return (frames.SummaryTextDelta(self.next_number(), self._id, self._index, text),)
+        if isinstance(narrated, narrator.Piece):  # nearly all narrations
+            return (self._delta(self.next_number(), self._id, self._index, narrated.text),)
+        match narrated:
             case narrator.PartStart(kind):
                 return self._begin(kind)
             case narrator.PartEnd("text", text):
@@ -146,9 +145,11 @@ class Items:
     def _begin(self, kind: narrator.Kind) -> Iterator[StreamEvent]:
         self._id, self._index = self._ids.next("msg" if kind == "text" else "rs"), len(self.output)
         if kind == "text":
+            self._delta = frames.TextDelta
             yield self._append(frames.MessageItem(self._id, "in_progress"))
             yield self._content_part("added", frames.OutputText(""))
         else:
+            self._delta = frames.SummaryTextDelta
             yield self._append(frames.ReasoningItem(self._id, status="in_progress"))
             yield self._summary_part("added", "")
 
