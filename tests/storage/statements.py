@@ -64,6 +64,7 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
     "allowances.wait_for": {it: wait_for(it) for it in get_args(Paced)},
     "history._search_statement": "planned as SEARCH and SEARCH_WITHIN",
     "messages._page": "planned as PAGES",
+    "siblings._near": "planned as _OLDER, _NEWER, _OLDER_FIRSTS and _NEWER_FIRSTS",
     "purging._some": "planned as OF_CONVERSATIONS, OF_AGENTS and OF_USERS",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {
