@@ -12,7 +12,7 @@ from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry, Visibility
 from threadkeep.domain.approval import Approval, ApprovalKind
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
+from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn, WholeConversation
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, Text, TurnEvent, TurnStart
 from threadkeep.domain.feedback import Feedback, Rating
@@ -23,13 +23,14 @@ from threadkeep.domain.ids import (
     ConversationId,
     DocumentId,
     MemoryId,
+    MessageId,
     PayloadId,
     TurnId,
     UserId,
     new_uuid,
 )
 from threadkeep.domain.memory import Memory
-from threadkeep.domain.message import Failure, Message, MessageStatus, MessageWindow, Usage
+from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, MessageWindow, Usage
 from threadkeep.domain.parts import Parts, TextPart, ToolCallPart
 from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.queued import QueuedMessage
@@ -85,6 +86,25 @@ async def keep_conversation(
     conversation = Conversation.start(user, agent.id, now, title=title)
     await store.conversations.add(conversation)
     return conversation
+
+
+async def keep_tree(store: Store, agent_id: AgentId, follows: Sequence[int | None]) -> Conversation:
+    """A conversation in which each message follows another one, or none; the last one is shown."""
+    started = Conversation.start(ALICE, agent_id, NOW)
+    ids = [MessageId(new_uuid()) for _ in follows]
+    path = {at := len(ids) - 1}
+    while (before := follows[at]) is not None:
+        path.add(at := before)
+    messages = [
+        Message(
+            ids[at], started.id, at + 1, None, MessageRole.USER, said(f"m{at}"), MessageStatus.COMPLETED, NOW,
+            parent_id=None if before is None else ids[before], on_path=at in path,
+        )
+        for at, before in enumerate(follows)
+    ]  # fmt: skip
+    made = replace(started, last_seq=len(ids), message_count=len(path), tip_id=ids[-1])
+    await store.whole_conversations.add(WholeConversation(made, (), messages), lambda payload: b"")
+    return made
 
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:

@@ -1,6 +1,8 @@
 """Branches in every store: the tree is kept whole, and the active path is one way through it."""
 
 import asyncio
+from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -12,6 +14,7 @@ from tests.making import (
     keep_begun,
     keep_conversation,
     keep_ended,
+    keep_tree,
     keep_turn,
     make_compaction,
     regenerated,
@@ -21,6 +24,8 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import Message, MessageStatus, MessageWindow
+from threadkeep.storage import messages as stored_messages
+from threadkeep.storage import siblings as stored_siblings
 from threadkeep.storage.store import Store
 
 
@@ -165,6 +170,55 @@ async def test_siblings_are_known_where_there_are_several(store: Store):
         known["q1"].id: [known["q1"].id, known["q1 again"].id],
         known["q2"].id: [known["q2"].id, known["q2 again"].id],
     }
+
+
+MOST, MOST_A_PAGE, LIMIT = 8, 20, 12
+TREES: dict[str, list[int | None]] = {
+    "many first messages": [None] * 40,
+    "many answers": [None] + [0] * 40,
+    "as many answers as are shown": [None] + [0] * MOST,
+    "one more": [None] + [0] * (MOST + 1),
+    "a conversation behind the last of many": [None] + [0] * 20 + list(range(20, 40)),
+    "a few of each": [None] * 3 + [at - 1 - at % 3 for at in range(3, 45)],
+    "many everywhere, mixed": [None] * 2 + [None if at % 3 else at % 2 for at in range(2, 50)],
+}
+
+
+@pytest.mark.parametrize("follows", TREES.values(), ids=TREES)
+async def test_siblings_of_a_message_and_of_a_page_are_bounded_and_paging_loses_nothing(
+    store: Store, follows: list[int | None], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(stored_siblings, "MOST_SIBLINGS", MOST)
+    monkeypatch.setattr(stored_messages, "MOST_SIBLINGS_A_PAGE", MOST_A_PAGE)
+    conversation = await keep_tree(store, (await keep_agent(store)).id, follows)
+    known = await all_messages(store, conversation)
+    families: dict[str | None, list[str]] = {}
+    for it in known:
+        families.setdefault(it.parent_id, []).append(it.id)
+    for newest_first, with_overwritten in product((False, True), repeat=2):
+        window = MessageWindow(newest_first=newest_first, with_overwritten=with_overwritten)
+        read: list[Message] = []
+        while True:
+            page = await store.messages.page_of(ALICE, conversation.id, window, offset=0, limit=LIMIT)
+            assert page and page.messages
+            read += page.messages
+            assert len(page.messages) == 1 or sum(map(len, page.siblings.values())) <= MOST_A_PAGE
+            for it in page.messages:
+                family, shown = families[it.parent_id], page.siblings.get(it.id, ())
+                assert len(shown) == (min(len(family), MOST) if len(family) > 1 else 0)
+                if shown:
+                    at, first = family.index(it.id), family.index(shown[0])
+                    assert shown == family[first : first + len(shown)]
+                    assert set(family[max(at - 1, 0) : at + 2]) <= set(shown), "both neighbours"
+                assert dict(await store.branches.siblings(conversation.id, [it])).get(it.id, ()) == shown
+            if len(page.messages) < LIMIT and not page.is_cut:
+                break
+            at = page.messages[-1].seq
+            window = replace(window, before_seq=at) if newest_first else replace(window, after_seq=at)
+            if not await store.messages.page(conversation.id, window, offset=0, limit=1):
+                break
+        expected = known if with_overwritten else [it for it in known if it.on_path]
+        assert read == (expected[::-1] if newest_first else expected)
 
 
 async def test_compaction_is_in_force_while_its_last_message_is_on_the_path(store: Store):

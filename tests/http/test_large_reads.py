@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, new_conversation, stored
 from tests.loop_time import watching_the_loop
-from tests.making import keep_turn
+from tests.making import keep_tree, keep_turn
 from threadkeep.domain.execution import MOST_PARTS
 from threadkeep.services import outside
 from threadkeep.storage import messages as stored_messages
@@ -265,3 +265,34 @@ async def test_loop_stays_free_while_a_large_request_is_read(
         response = await alice.post(path.format(**conversation), content=in_pieces(content))
     assert response.status_code != 500, response.text[:500]
     assert busy.longest_s < 0.05, (busy.what, response.text[:200])
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    ("path", "most"),
+    [
+        ("/api/conversations/{id}/messages?limit=200&include=overwritten", 10),
+        ("/api/conversations/{id}/messages?limit=200&include=overwritten&order=desc", 10),
+        ("/api/conversations/{id}/messages?limit=200", 1),
+        ("/api/conversations/{id}", 1),
+        ("/api/shares/{token}", None),
+        ("/api/ai-sdk/chat/{id}", None),
+        ("/v1/conversations/{id}/items", None),
+    ],
+)
+async def test_message_with_thousands_of_siblings_is_read_with_the_nearest(
+    api: Api, alice: httpx.AsyncClient, path: str, most: int | None
+):
+    agent = (await alice.get("/api/agents")).json()["items"][0]["id"]
+    kept = await keep_tree(api.store, agent, [None] * 5_000)
+    made = await alice.post(f"/api/conversations/{kept.id}/shares", json={})
+    alice.event_hooks = {}  # they check the response in the same slice
+    async with watching_the_loop() as busy:
+        response = await alice.get(path.format(id=kept.id, token=made.json()["token"]))
+    assert response.status_code == 200, response.text[:500]
+    assert len(response.content) < 1_000_000
+    assert busy.longest_s < 0.05, busy.what
+    if most is not None:
+        shown: list[Json] = response.json().get("items") or response.json()["messages"]
+        assert [len(it["siblings"]["ids"]) for it in shown] == [1000] * most
+        assert all(it["siblings"]["ids"][it["siblings"]["index"]] == it["id"] for it in shown)

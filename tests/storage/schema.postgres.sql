@@ -781,7 +781,7 @@ CREATE INDEX tk_memories_by_agent ON public.tk_memories USING btree (agent_id);
 CREATE INDEX tk_memories_by_user ON public.tk_memories USING btree (user_id, agent_id, id);
 CREATE INDEX tk_memories_bytes ON public.tk_memories USING btree (user_id, text_bytes);
 CREATE UNIQUE INDEX tk_memories_pkey ON public.tk_memories USING btree (id);
-CREATE INDEX tk_messages_by_parent ON public.tk_messages USING btree (parent_id, conversation_id);
+CREATE INDEX tk_messages_by_parent ON public.tk_messages USING btree (parent_id, conversation_id, seq);
 CREATE UNIQUE INDEX tk_messages_by_seq ON public.tk_messages USING btree (conversation_id, seq);
 CREATE INDEX tk_messages_by_turn ON public.tk_messages USING btree (turn_id);
 CREATE UNIQUE INDEX tk_messages_on_path ON public.tk_messages USING btree (conversation_id, seq) WHERE on_path;

@@ -44,7 +44,7 @@ CREATE INDEX tk_ledger_user ON tk_ledger (user_id, day);
 CREATE INDEX tk_memories_by_agent ON tk_memories (agent_id);
 CREATE INDEX tk_memories_by_user ON tk_memories (user_id, agent_id, id);
 CREATE INDEX tk_memories_bytes ON tk_memories (user_id, text_bytes);
-CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id);
+CREATE INDEX tk_messages_by_parent ON tk_messages (parent_id, conversation_id, seq);
 CREATE UNIQUE INDEX tk_messages_by_seq ON tk_messages (conversation_id, seq);
 CREATE INDEX tk_messages_by_turn ON tk_messages (turn_id);
 CREATE UNIQUE INDEX tk_messages_on_path ON tk_messages (conversation_id, seq) WHERE on_path;

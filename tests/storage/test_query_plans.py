@@ -3,11 +3,12 @@
 import asyncio
 import re
 import sqlite3
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, LiteralString, NoReturn, cast
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -16,10 +17,12 @@ from psycopg import sql
 from tests.conftest import TEMPLATE
 from tests.making import ALICE, BOB, NOW
 from tests.postgres import Postgres
-from threadkeep.domain.conversation import Conversation, ConversationFilter, ListedStatus
+from threadkeep.domain.conversation import Branch, Conversation, ConversationFilter, ListedStatus
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId
-from threadkeep.domain.message import MessageWindow
+from threadkeep.domain.message import Message, MessageRole, MessageStatus, MessageWindow
+from threadkeep.domain.parts import TextPart
 from threadkeep.domain.tool_call import ToolCallFilter
+from threadkeep.storage import siblings as stored_siblings
 from threadkeep.storage.branches import through
 from threadkeep.storage.briefings import SqlBriefings
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
@@ -28,10 +31,12 @@ from threadkeep.storage.file_contents import TableFileContents
 from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.siblings import Siblings, family_sizes, siblings
 from threadkeep.storage.store import open_database
 from threadkeep.storage.tool_calls import TOOL_CALLS_OF_MESSAGES
 
 Insert = Callable[[str, Iterable[dict[str, object]]], None]
+Find = Callable[..., Plan[object]]
 
 LIMIT = 10
 AGENTS = ("law", "code")
@@ -96,6 +101,10 @@ def conversation_id(user: str, agent: str, number: int) -> ConversationId:
 LONG = conversation_id(ALICE, "law", 0)
 STRAIGHT, BRANCHED = ConversationId(uuid(90, 0)), ConversationId(uuid(90, 1))
 BRANCHES = 50
+WIDE, FIRSTS = ConversationId(uuid(93, 0)), ConversationId(uuid(94, 0))
+KINDS = {WIDE: 93, FIRSTS: 94}
+MOST = 20
+"""Siblings that are shown of a message, and that are read on each side of it."""
 
 
 def fill(insert: Insert, scale: int) -> None:
@@ -209,10 +218,19 @@ def fill_branches(insert: Insert, length: int) -> None:
                 "status": "active", "is_main": False, "metadata": "{}", "last_seq": length,
                 "message_count": length, "archived_to_seq": 0, "created_at": NOW, "updated_at": NOW,
             }
-            for id_ in (STRAIGHT, BRANCHED)
+            for id_ in (STRAIGHT, BRANCHED, WIDE, FIRSTS)
         ),
     )  # fmt: skip
     insert("tk_messages", (row for id_ in (STRAIGHT, BRANCHED) for row in branch_rows(id_, length)))
+    insert("tk_messages", (row for id_ in KINDS for row in wide_rows(id_, length // 2)))
+
+
+def message_row(kind: int, id_: ConversationId, seq: int, parent: int, *, on_path: bool) -> dict[str, object]:
+    return {
+        "id": uuid(kind, seq), "conversation_id": id_, "seq": seq, "turn_id": None, "role": "user",
+        "content_type": "text", "content": "said", "status": "COMPLETED", "created_at": NOW,
+        "tool_call_count": 0, "on_path": on_path, "parent_id": uuid(kind, parent) if parent > 0 else None,
+    }  # fmt: skip
 
 
 def branch_rows(id_: ConversationId, length: int) -> Iterator[dict[str, object]]:
@@ -222,12 +240,20 @@ def branch_rows(id_: ConversationId, length: int) -> Iterator[dict[str, object]]
         # What is hidden and what is shown after it follow the same message: the last one shown before.
         begins_branch = place == 0 and number % 2
         parent = seq - 1 - part if place == 0 and number and not begins_branch else seq - 1
-        yield {
-            "id": uuid(kind, seq), "conversation_id": id_, "seq": seq, "turn_id": None, "role": "user",
-            "content_type": "text", "content": "said", "status": "COMPLETED", "created_at": NOW,
-            "tool_call_count": 0, "on_path": number % 2 == 0,
-            "parent_id": uuid(kind, parent) if parent > 0 else None,
-        }  # fmt: skip
+        yield message_row(kind, id_, seq, parent, on_path=number % 2 == 0)
+
+
+def wide_rows(id_: ConversationId, count: int) -> Iterator[dict[str, object]]:
+    """Many answers to the first message, or many first messages."""
+    for seq in range(1, count + 1):
+        yield message_row(KINDS[id_], id_, seq, 1 if id_ == WIDE and seq > 1 else 0, on_path=seq == 1)
+
+
+def wide_message(id_: ConversationId, seq: int) -> Message:
+    """One of them."""
+    ids, role, text = MessageId(uuid(KINDS[id_], seq)), MessageRole.USER, (TextPart(text="said"),)
+    parent = MessageId(uuid(KINDS[id_], 1)) if id_ == WIDE and seq > 1 else None
+    return Message(ids, id_, seq, None, role, text, MessageStatus.COMPLETED, NOW, parent_id=parent)
 
 
 asking = cast("Database", Asking())
@@ -431,6 +457,72 @@ def test_sqlite_finds_a_branch_in_steps_that_grow_with_what_lies_after_the_fork(
         sum(sqlite_steps_of(connection, through(STRAIGHT, first))) for connection in small_and_large
     )
     assert large < 11 * small
+
+
+def siblings_of(id_: ConversationId, *seqs: int) -> Plan[Siblings]:
+    """The plan that finds the siblings of messages of a page."""
+    page = [wide_message(id_, seq) for seq in seqs]
+    sizes = yield from family_sizes(id_, page)
+    return (yield from siblings(id_, page, sizes))
+
+
+def children_of(id_: ConversationId, *seqs: int) -> Plan[Branch | None]:
+    """The plan that finds the branch through the first message, whichever of the many it goes on with."""
+    return through(id_, MessageId(uuid(KINDS[id_], seqs[0])))
+
+
+wide_tree = pytest.mark.parametrize(
+    ("find", "id_", "seqs"),
+    [
+        (siblings_of, WIDE, (1, 2, 3)),
+        (siblings_of, WIDE, (200, 201, 202)),
+        (siblings_of, FIRSTS, (1, 2, 3)),
+        (siblings_of, FIRSTS, (200, 201, 202)),
+        (children_of, WIDE, (1,)),
+    ],
+)
+
+
+@wide_tree
+def test_sqlite_reads_as_much_where_a_message_has_ten_times_as_many_siblings(
+    small_and_large: tuple[sqlite3.Connection, sqlite3.Connection],
+    find: Find,
+    id_: ConversationId,
+    seqs: Sequence[int],
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(stored_siblings, "MOST_SIBLINGS", MOST)
+    small, large = (sum(sqlite_steps_of(connection, find(id_, *seqs))) for connection in small_and_large)
+    assert abs(large - small) <= 12
+
+
+@pytest.mark.parametrize("mode", ["custom", "generic"])
+@wide_tree
+def test_postgres_reads_only_the_siblings_that_are_shown(
+    large_postgres: psycopg.Connection,
+    find: Find,
+    id_: ConversationId,
+    seqs: Sequence[int],
+    mode: str,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(stored_siblings, "MOST_SIBLINGS", MOST)
+    plan = find(id_, *seqs)
+    with suppress(StopIteration):
+        query = next(plan)
+        while True:
+            scans = [it for it in postgres_plan(large_postgres, query, mode) if "Relation Name" in it]
+            for scan in scans:
+                read = scan["Actual Rows"] + scan.get("Rows Removed by Filter", 0)
+                assert read * scan["Actual Loops"] <= MOST + len(seqs) + 1, scan
+            query = plan.send(postgres_rows(large_postgres, query))
+
+
+def postgres_rows(connection: psycopg.Connection, query: Query) -> list[tuple[Any, ...]]:
+    statement = re.sub(r"\$(\d+)", r"%(p\1)s", query.statement.postgres.replace("%", "%%"))
+    values = {f"p{at}": query.values[name] for at, name in enumerate(query.statement.postgres_names, 1)}
+    found = connection.execute(cast("LiteralString", statement), values).fetchall()
+    return [tuple(str(it) if isinstance(it, UUID) else it for it in row) for row in found]
 
 
 def sqlite_steps_of(connection: sqlite3.Connection, plan: Plan[object]) -> Iterator[int]:

@@ -32,8 +32,8 @@ from threadkeep.services.history import History
 from threadkeep.services.path import latest_messages
 from threadkeep.services.payloads import fitting, shown_messages
 from threadkeep.services.turns import Turns
-from threadkeep.storage.branches import Siblings
 from threadkeep.storage.messages import MessagePage
+from threadkeep.storage.siblings import Siblings
 from threadkeep.storage.store import Store
 
 MOST_CONTEXT_CHARACTERS = 4 * 1024 * 1024

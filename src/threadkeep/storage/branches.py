@@ -4,7 +4,7 @@ A child's number is larger than its parent's. So the active path is a range of t
 seq)`, and moving it changes only what follows the fork.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from threadkeep.domain.conversation import Branch, Conversation
@@ -14,9 +14,7 @@ from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.storage.compactions import RENEW_ARCHIVED
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Rows, Statement
-
-Siblings = Mapping[MessageId, Sequence[MessageId]]
-"""For each message, the ids of all messages with the same parent, including itself, oldest first."""
+from threadkeep.storage.siblings import Siblings, family_sizes, siblings
 
 
 class OutlinedMessage(NamedTuple):
@@ -38,15 +36,14 @@ _BACK = Statement(
         WHERE NOT back.on_path AND before.conversation_id = :conversation_id)
     SELECT id, seq, on_path FROM back ORDER BY seq"""
 )
-# From a message onward, taking the newest child at each step. `+seq` keeps the databases from finding the
-# newest by the index on `seq`, which would scan every later message.
+# From a message onward, taking the newest child at each step, the last one in the index by parent.
 _ONWARD = Statement(
     """WITH RECURSIVE onward (id, seq) AS (
         SELECT id, seq FROM tk_messages WHERE id = :message_id AND conversation_id = :conversation_id
         UNION ALL
         SELECT next.id, next.seq FROM onward JOIN tk_messages AS next
             ON next.conversation_id = :conversation_id AND next.parent_id = onward.id
-        WHERE +next.seq = (SELECT MAX(+seq) FROM tk_messages
+        WHERE next.seq = (SELECT MAX(seq) FROM tk_messages
             WHERE conversation_id = :conversation_id AND parent_id = onward.id))
     SELECT id FROM onward ORDER BY seq"""
 )
@@ -97,15 +94,6 @@ _MOVE = Statement(
         AND COALESCE(CAST(tip_id AS text), '') = :expected_tip
     RETURNING id"""
 )
-# First messages have no parent, and NULL equals nothing, so they need a statement of their own.
-_SIBLINGS = Statement(
-    """SELECT parent_id, id FROM tk_messages
-    WHERE conversation_id = :conversation_id AND parent_id IN ({ids}) ORDER BY seq"""
-)
-_FIRSTS = Statement(
-    """SELECT parent_id, id FROM tk_messages
-    WHERE conversation_id = :conversation_id AND parent_id IS NULL ORDER BY seq"""
-)
 
 
 class SqlBranches:
@@ -153,7 +141,7 @@ class SqlBranches:
 
     async def siblings(self, conversation_id: ConversationId, messages: Iterable[Message]) -> Siblings:
         """The siblings of those messages that have any."""
-        return await self._database.read(lambda: siblings(conversation_id, list(messages)))
+        return await self._database.read(lambda: _siblings(conversation_id, list(messages)))
 
 
 def _up_to(conversation_id: ConversationId, message_id: MessageId | None) -> Plan[Branch | None]:
@@ -228,13 +216,6 @@ def _check_fork(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
         raise StorageConflict("The path has changed since the branch was read.")
 
 
-def siblings(conversation_id: ConversationId, messages: Sequence[Message]) -> Plan[Siblings]:
-    """For each message that has siblings, all of them in order."""
-    parents = {message.parent_id for message in messages}
-    rows = [*(yield _SIBLINGS(conversation_id=conversation_id, ids=to_json([it for it in parents if it])))]
-    if None in parents:
-        rows += yield _FIRSTS(conversation_id=conversation_id)
-    families: dict[MessageId | None, list[MessageId]] = {}
-    for parent_id, id_ in rows:
-        families.setdefault(parent_id, []).append(id_)
-    return {it.id: families[it.parent_id] for it in messages if len(families.get(it.parent_id, ())) > 1}
+def _siblings(conversation_id: ConversationId, messages: Sequence[Message]) -> Plan[Siblings]:
+    sizes = yield from family_sizes(conversation_id, messages)
+    return (yield from siblings(conversation_id, messages, sizes))

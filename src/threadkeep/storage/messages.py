@@ -1,6 +1,7 @@
 """Messages in the database."""
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,7 +20,6 @@ from threadkeep.domain.message import (
     Usage,
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolRecord, derived_id
-from threadkeep.storage.branches import Siblings, siblings
 from threadkeep.storage.conversations import (
     ADVANCE_FOR_CARD,
     ADVANCE_FOR_MESSAGES,
@@ -33,6 +33,7 @@ from threadkeep.storage.database.unchecked import unchecked
 from threadkeep.storage.feedback import feedback_on
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
+from threadkeep.storage.siblings import MOST_SIBLINGS_A_PAGE, Siblings, family_sizes, siblings
 from threadkeep.storage.text_bytes import ROW_BYTES, message_bytes
 from threadkeep.storage.tool_calls import (
     NEWEST_ROLE,
@@ -56,6 +57,12 @@ class MessageRun(list[Message]):
 
     is_cut = False
     """Whether more of those that were asked for follow: the page ended because of its size."""
+
+    def end_within(self, most: int, sizes: Iterable[int]) -> None:
+        """Leaves as many of the first messages as have no more than so much in all."""
+        count = _first_within(most, sizes)
+        self.is_cut = self.is_cut or count < len(self)
+        del self[count:]
 
 
 class MessagePage(NamedTuple):
@@ -180,7 +187,9 @@ class SqlMessages:
         messages = yield from _page_plan(conversation_id, which, offset, limit)
         found: Siblings = {}
         if messages and conversation.has_branches:  # few have any: spare the others a query
-            found = yield from siblings(conversation_id, messages)
+            sizes = yield from family_sizes(conversation_id, messages)
+            messages.end_within(MOST_SIBLINGS_A_PAGE, (sizes.get(it.parent_id, 0) for it in messages))
+            found = yield from siblings(conversation_id, messages, sizes)
         feedback = yield from feedback_on(messages)
         return MessagePage(conversation, messages, found, feedback, messages.is_cut)
 
@@ -251,7 +260,7 @@ def _page_plan(
         offset=offset,
         most_bytes=MOST_PAGE_BYTES,
     )
-    rows = found[: _with_few_calls(found)]
+    rows = found[: _first_within(MOST_CALLS_A_PAGE, (row[-1] for row in found))]
     calls: dict[str, list[ToolCall]] = {}
     if seqs := [row[2] for row in rows if row[-1]]:  # queried only if there are any
         its_calls = yield TOOL_CALLS_OF_MESSAGES(
@@ -269,14 +278,9 @@ def _page_plan(
     return page
 
 
-def _with_few_calls(rows: Rows) -> int:
-    """How many of the first messages have as many tool calls as a page may have; at least one."""
-    calls = 0
-    for count, row in enumerate(rows):
-        calls += row[-1]
-        if calls > MOST_CALLS_A_PAGE:
-            return max(count, 1)
-    return len(rows)
+def _first_within(most: int, sizes: Iterable[int]) -> int:
+    """How many of the first ones have no more than so much in all; at least one."""
+    return max(sum(1 for _ in takewhile(lambda size: size <= most, accumulate(sizes))), 1)
 
 
 def _may_be_cut(rows: Rows) -> bool:

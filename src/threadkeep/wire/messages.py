@@ -100,7 +100,7 @@ class BriefingCardView(View, frozen=True, kw_only=True):
 class SiblingsView(View, frozen=True, kw_only=True):
     """The messages with the same parent: versions of a question, or answers to it."""
 
-    ids: Sequence[Id]
+    ids: Annotated[Sequence[Id], Meta(description="Oldest first. If there are more than 1,000, the nearest.")]
     index: Annotated[int, Meta(description="This message's position among them, from 0.")]
 
 
@@ -165,7 +165,7 @@ def message_view(
     siblings: Sequence[str] = (),
     feedback: Feedback | None = None,
 ) -> MessageView:
-    """A message; `siblings` are all messages with the same parent, including itself."""
+    """A message; `siblings` are the messages with the same parent, including itself."""
     parts = message.parts
     card = card_of(parts)
     # Most messages are one text, and pages have many messages.
