@@ -168,7 +168,7 @@ class ImageCreate(Struct, frozen=True, rename="camel"):
     config: ImageConfig | None = None
 
 
-class ImageList(Struct, frozen=True, rename="camel"):
+class ImagesOf(Struct, frozen=True, rename="camel"):
     """Which conversations to list: all, or those with one agent."""
 
     container_id: str | None = None

@@ -14,15 +14,15 @@ def sent_file(part: SentPart) -> ReceivedFile:
     return ReceivedFile(name, part.data)
 
 
-async def file_parts(files: HistoryFiles, message: Message) -> list[frames.ContentPart]:
+async def file_parts(files: HistoryFiles, message: Message) -> list[frames.Content]:
     """A message's files: images and others as parts of their own, those too large as a line."""
     return [await _part(files, message, file) for file in message.files]
 
 
-async def _part(files: HistoryFiles, message: Message, file: FilePart) -> frames.ContentPart:
+async def _part(files: HistoryFiles, message: Message, file: FilePart) -> frames.Content:
     shown = await files.shown(message, file)
     if shown is None:
-        return frames.TextPart(text=file_line(file.file_name, file.media_type, file.size))
+        return frames.TextContent(file_line(file.file_name, file.media_type, file.size))
     if is_image(file.media_type):
-        return frames.ImagePart(data=shown.data, media_type=shown.media_type, name=file.file_name)
-    return frames.FilePart(data=shown.data, media_type=shown.media_type, filename=file.file_name)
+        return frames.ImageContent(shown.data, shown.media_type, file.file_name)
+    return frames.FileContent(shown.data, shown.media_type, file.file_name)

@@ -90,32 +90,29 @@ class Wrapped(Struct, frozen=True):
 # Parts of a message
 
 
-class TextPart(Struct, frozen=True, kw_only=True):
+class TextContent(Struct, frozen=True, tag="text"):
     """A piece of text."""
 
-    type: Literal["text"] = "text"
     text: str
 
 
-class ImagePart(Struct, frozen=True, kw_only=True, rename="camel"):
+class ImageContent(Struct, frozen=True, rename="camel", tag="image"):
     """An image in base64."""
 
-    type: Literal["image"] = "image"
     data: str
     media_type: str
     name: str
 
 
-class FilePart(Struct, frozen=True, kw_only=True, rename="camel"):
+class FileContent(Struct, frozen=True, rename="camel", tag="file"):
     """Another file in base64."""
 
-    type: Literal["file"] = "file"
     data: str
     media_type: str
     filename: str
 
 
-ContentPart = TextPart | ImagePart | FilePart
+Content = TextContent | ImageContent | FileContent
 
 
 # Messages: in a conversation's history, and all but the user's also as events
@@ -127,7 +124,7 @@ class UserMessage(Struct, frozen=True, kw_only=True):
     id: str
     role: Literal["user"] = "user"
     subtype: Literal["user"] = "user"
-    content: str | Sequence[ContentPart]
+    content: str | Sequence[Content]
     timestamp: int
 
 
@@ -139,14 +136,13 @@ class AssistantMessage(EventData, frozen=True, kw_only=True):
     id: str
     role: Literal["assistant"] = "assistant"
     subtype: Literal["assistant"] = "assistant"
-    content: tuple[TextPart]
+    content: tuple[TextContent]
     timestamp: int
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class CallContent(Struct, frozen=True, tag="tool-call"):
     """A tool call."""
 
-    type: Literal["tool-call"] = "tool-call"
     id: str
     name: str
     input: Mapping[str, Any]
@@ -160,7 +156,7 @@ class ToolCallMessage(EventData, frozen=True, kw_only=True):
     id: str
     role: Literal["assistant"] = "assistant"
     subtype: Literal["tool-call"] = "tool-call"
-    tool_call: Call
+    tool_call: CallContent
     timestamp: int
     parent_id: str
 
@@ -172,10 +168,9 @@ class Output(Struct, frozen=True):
     value: Any
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class ResultContent(Struct, frozen=True, tag="tool-result"):
     """The result of a tool call."""
 
-    type: Literal["tool-result"] = "tool-result"
     id: str
     name: str
     output: Output
@@ -190,7 +185,7 @@ class ToolResultMessage(EventData, frozen=True, kw_only=True):
     role: Literal["tool"] = "tool"
     subtype: Literal["tool-result"] = "tool-result"
     tool_call_id: str
-    tool_result: Result
+    tool_result: ResultContent
     timestamp: int
 
 
@@ -258,12 +253,10 @@ class InputJsonDelta(EventData, frozen=True):
     partial_json: str
 
 
-class ToolUseStop(EventData, frozen=True):
+class ToolUseStop(ToolUseStart, frozen=True):
     """The model has called a tool."""
 
     type = "tool_use_stop"
-    tool_call_id: str
-    tool_name: str
     input: Mapping[str, Any]
 
 
@@ -276,13 +269,10 @@ class ToolPlanned(EventData, frozen=True):
     tool_name: str
 
 
-class ToolExecuting(EventData, frozen=True):
+class ToolExecuting(ToolPlanned, frozen=True):
     """A call runs."""
 
     type = "tool_executing"
-    category = "state"
-    tool_id: str
-    tool_name: str
     input: Mapping[str, Any]
 
 
@@ -369,8 +359,8 @@ class ErrorResponse(Response, frozen=True, kw_only=True):
     error_code: str
 
 
-class ContainerCreated(Response, frozen=True, kw_only=True):
-    """The agent that a client wanted to create, which exists already."""
+class OneContainer(Response, frozen=True, kw_only=True):
+    """The agent that a client wanted to create, which exists already, or whose running sides were ended."""
 
     container_id: str
 
@@ -425,8 +415,8 @@ class ImageUpdated(Response, frozen=True, kw_only=True):
     record: ImageRecord
 
 
-class ImageDeleted(Response, frozen=True, kw_only=True):
-    """The conversation that was deleted."""
+class OneImage(Response, frozen=True, kw_only=True):
+    """The conversation that was deleted, or whose turn was stopped."""
 
     image_id: str
 
@@ -444,12 +434,6 @@ class ImageRunning(Response, frozen=True, kw_only=True):
     image_id: str
     agent_id: str
     reused: bool
-
-
-class ImageStopped(Response, frozen=True, kw_only=True):
-    """The conversation whose turn was stopped."""
-
-    image_id: str
 
 
 class AgentStatus(Response, frozen=True, kw_only=True):
@@ -479,12 +463,6 @@ class AgentDestroyed(Response, frozen=True, kw_only=True):
 
     agent_id: str
     success: bool = True
-
-
-class AgentsDestroyed(Response, frozen=True, kw_only=True):
-    """The agent whose conversations no longer have a running side."""
-
-    container_id: str
 
 
 class AgentInterrupted(Response, frozen=True, kw_only=True):

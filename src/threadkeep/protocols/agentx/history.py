@@ -41,7 +41,7 @@ def agent_id_of(conversation: Conversation) -> str:
     return conversation.id
 
 
-def history(message: Message, files: Sequence[frames.ContentPart] = ()) -> list[frames.Message]:
+def history(message: Message, files: Sequence[frames.Content] = ()) -> list[frames.Message]:
     """A stored message: a question with its files, or a reply with its calls, results and failure."""
     match message.role:
         case MessageRole.USER:
@@ -57,8 +57,8 @@ def history(message: Message, files: Sequence[frames.ContentPart] = ()) -> list[
             assert_never(never)
 
 
-def _user_message(message: Message, files: Sequence[frames.ContentPart]) -> frames.UserMessage:
-    said = [frames.TextPart(text=message.text)] if message.text else []
+def _user_message(message: Message, files: Sequence[frames.Content]) -> frames.UserMessage:
+    said = [frames.TextContent(message.text)] if message.text else []
     content = [*said, *files] if files else message.text
     return frames.UserMessage(id=message.id, content=content, timestamp=message.created_at)
 
@@ -91,7 +91,7 @@ def _call(message: Message, call: ToolCall) -> list[frames.Message]:
 
 def assistant_message(message_id: str, text: str, at: int) -> frames.AssistantMessage:
     """The agent's message."""
-    return frames.AssistantMessage(id=message_id, content=(frames.TextPart(text=text),), timestamp=at)
+    return frames.AssistantMessage(id=message_id, content=(frames.TextContent(text),), timestamp=at)
 
 
 def call_message(
@@ -100,7 +100,7 @@ def call_message(
     """A tool call, which belongs to a reply."""
     return frames.ToolCallMessage(
         id=f"{call_id}:call",
-        tool_call=frames.Call(id=call_id, name=name, input=arguments),
+        tool_call=frames.CallContent(call_id, name, arguments),
         timestamp=at,
         parent_id=reply_id,
     )
@@ -113,7 +113,7 @@ def result_message(
     return frames.ToolResultMessage(
         id=f"{call_id}:result",
         tool_call_id=call_id,
-        tool_result=frames.Result(id=call_id, name=name, output=_output(result, error)),
+        tool_result=frames.ResultContent(call_id, name, _output(result, error)),
         timestamp=at,
     )
 

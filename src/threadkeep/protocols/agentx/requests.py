@@ -28,8 +28,8 @@ from threadkeep.protocols.agentx.decode import (
     Container,
     Image,
     ImageCreate,
-    ImageList,
     ImageOrAgent,
+    ImagesOf,
     ImageUpdate,
     MessageSend,
     NoData,
@@ -138,7 +138,7 @@ def _body(request: Request, kind: type[Struct]) -> Struct:
 
 
 async def _create_container(caller: Caller, body: Container) -> Response:
-    return frames.ContainerCreated(container_id=await _container(caller, body.container_id))
+    return frames.OneContainer(container_id=await _container(caller, body.container_id))
 
 
 async def _get_container(caller: Caller, body: Container) -> Response:
@@ -186,7 +186,7 @@ def _found(conversation: Conversation) -> Response:
     return frames.ImageFound(record=record, subscriptions=(record.session_id,))
 
 
-async def _list_images(caller: Caller, body: ImageList) -> Response:
+async def _list_images(caller: Caller, body: ImagesOf) -> Response:
     records = [image_record(it) for it in await _conversations(caller, body.container_id)]
     return frames.ImageList(records=records, subscriptions=[it.session_id for it in records])
 
@@ -204,7 +204,7 @@ async def _update_image(caller: Caller, body: ImageUpdate) -> Response:
 async def _delete_image(caller: Caller, body: Image) -> Response:
     await caller.services.conversations.delete(caller.user, body.image_id, purge=False)
     caller.started.remove(body.image_id)
-    return frames.ImageDeleted(image_id=body.image_id)
+    return frames.OneImage(image_id=body.image_id)
 
 
 async def _list_messages(caller: Caller, body: Image) -> Response:
@@ -245,7 +245,7 @@ async def _run_image(caller: Caller, body: Image) -> Response:
 async def _stop_image(caller: Caller, body: Image) -> Response:
     await caller.services.turns.abort(caller.user, body.image_id)
     caller.started.remove(body.image_id)
-    return frames.ImageStopped(image_id=body.image_id)
+    return frames.OneImage(image_id=body.image_id)
 
 
 # Agents
@@ -290,7 +290,7 @@ async def _destroy_all_agents(caller: Caller, body: Container) -> Response:
     await asyncio.gather(*map(abort, await _online(caller, body.container_id)))
     for conversation in await _started(caller, body.container_id):
         caller.started.remove(conversation.id)
-    return frames.AgentsDestroyed(container_id=body.container_id)
+    return frames.OneContainer(container_id=body.container_id)
 
 
 async def _interrupt_agent(caller: Caller, body: ImageOrAgent) -> Response:
@@ -375,7 +375,7 @@ REQUESTS: Mapping[str, tuple[type[Struct], Scope, Handler]] = {
     "container_list": (NoData, Scope.READ, _list_containers),
     "image_create": (ImageCreate, Scope.CHAT, _create_image),
     "image_get": (Image, Scope.READ, _get_image),
-    "image_list": (ImageList, Scope.READ, _list_images),
+    "image_list": (ImagesOf, Scope.READ, _list_images),
     "image_update": (ImageUpdate, Scope.CHAT, _update_image),
     "image_delete": (Image, Scope.CHAT, _delete_image),
     "image_messages": (Image, Scope.READ, _list_messages),
