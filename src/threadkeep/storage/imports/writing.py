@@ -13,6 +13,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
+from threadkeep.storage.compactions import compaction_bytes
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
 from threadkeep.storage.database.columns import to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement, single
@@ -21,13 +22,12 @@ from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
 from threadkeep.storage.files import add_forked, add_imported, files_in
 from threadkeep.storage.imports.runs import STILL_RUNS
-from threadkeep.storage.imports.text_bytes import text_bytes
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
-from threadkeep.storage.payloads.database import Contents, payload_values
+from threadkeep.storage.payloads.database import Contents, payload_bytes, payload_values
 from threadkeep.storage.purging import purge
-from threadkeep.storage.text_bytes import count
+from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, count, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 from threadkeep.storage.turns import run_key
 
@@ -136,7 +136,7 @@ class Writer:
         self, part: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
     ) -> None:
         """Adds all rows but files; turns count for `spent_by`, the bytes of all towards the user's limit."""
-        size = await asyncio.to_thread(text_bytes, part, files)
+        size = await asyncio.to_thread(size_of, part, files)
         await self.write(lambda: single(count(self._conversation.id, size)))
         pieces = _pieces(_queries(part, self._conversation, files, spent_by))
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
@@ -240,3 +240,14 @@ def _turn_values(kept: KeptTurn) -> dict[str, Any]:
         "error": to_json_or_null(turn.error),
         "key": run_key(kept.run_id) if kept.run_id is not None else None,
     }
+
+
+def size_of(whole: WholeConversation, files: Collection[PayloadId]) -> int:
+    """What the rows and texts of a whole conversation take, without its own row; `files` count elsewhere."""
+    size = sum(payload_bytes(payload) for payload in whole.payloads if payload.id not in files)
+    size += sum(map(compaction_bytes, whole.compactions))
+    for message in whole.messages:
+        size += ROW_BYTES + message_bytes(message_values(message))
+        calls = (tool_call_values(call, whole.conversation, 0) for call in calls_in(message.parts))
+        size += sum(map(call_bytes, calls))
+    return size
