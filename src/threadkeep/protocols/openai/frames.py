@@ -241,109 +241,86 @@ class ItemEvent(Struct, frozen=True):
     item: OutputItem
 
 
-class ContentPartEvent(Struct, frozen=True):
-    """`response.content_part.added` and `.done`."""
+class _OfItem(Struct, frozen=True):
+    sequence_number: int
+    item_id: str
+    output_index: int
 
+
+class _TypedOfItem(Struct, frozen=True):
     type: str
     sequence_number: int
     item_id: str
     output_index: int
+
+
+class ContentPartEvent(_TypedOfItem, frozen=True):
+    """`response.content_part.added` and `.done`."""
+
     content_index: int
     part: OutputText
 
 
-class TextDelta(Struct, frozen=True, tag="response.output_text.delta"):
+class TextDelta(_OfItem, frozen=True, tag="response.output_text.delta"):
     """A piece of a text."""
 
-    sequence_number: int
-    item_id: str
-    output_index: int
     delta: str
     content_index: int = 0
     logprobs: Sequence[Any] = ()
 
 
-class TextDone(Struct, frozen=True, tag="response.output_text.done"):
+class TextDone(_OfItem, frozen=True, tag="response.output_text.done"):
     """A whole text."""
 
-    sequence_number: int
-    item_id: str
-    output_index: int
     text: str
     content_index: int = 0
     logprobs: Sequence[Any] = ()
 
 
-class AnnotationAdded(Struct, frozen=True, tag="response.output_text.annotation.added"):
+class AnnotationAdded(_OfItem, frozen=True, tag="response.output_text.annotation.added"):
     """A citation in a text."""
 
-    sequence_number: int
-    item_id: str
-    output_index: int
     annotation_index: int
     annotation: Annotation
     content_index: int = 0
 
 
-class SummaryPartEvent(Struct, frozen=True):
+class SummaryPartEvent(_TypedOfItem, frozen=True):
     """`response.reasoning_summary_part.added` and `.done`."""
 
-    type: str
-    sequence_number: int
-    item_id: str
-    output_index: int
     part: SummaryText
     summary_index: int = 0
 
 
-class SummaryTextDelta(Struct, frozen=True, tag="response.reasoning_summary_text.delta"):
+class SummaryTextDelta(_OfItem, frozen=True, tag="response.reasoning_summary_text.delta"):
     """A piece of the reasoning."""
 
-    sequence_number: int
-    item_id: str
-    output_index: int
     delta: str
     summary_index: int = 0
 
 
-class SummaryTextDone(Struct, frozen=True, tag="response.reasoning_summary_text.done"):
+class SummaryTextDone(_OfItem, frozen=True, tag="response.reasoning_summary_text.done"):
     """A whole part of the reasoning."""
 
-    sequence_number: int
-    item_id: str
-    output_index: int
     text: str
     summary_index: int = 0
 
 
-class ArgumentsDelta(Struct, frozen=True):
+class ArgumentsDelta(_TypedOfItem, frozen=True):
     """`response.mcp_call_arguments.delta` and `response.function_call_arguments.delta`."""
 
-    type: str
-    sequence_number: int
-    item_id: str
-    output_index: int
     delta: str
 
 
-class ArgumentsDone(Struct, frozen=True):
+class ArgumentsDone(_TypedOfItem, frozen=True):
     """`response.mcp_call_arguments.done` and `response.function_call_arguments.done`."""
 
-    type: str
-    sequence_number: int
-    item_id: str
-    output_index: int
     arguments: str
     name: str | UnsetType = UNSET
 
 
-class CallEvent(Struct, frozen=True):
+class CallEvent(_TypedOfItem, frozen=True):
     """`response.mcp_call.in_progress`, `.completed` and `.failed`; the same of `file_search_call`."""
-
-    type: str
-    sequence_number: int
-    item_id: str
-    output_index: int
 
 
 StreamEvent = (

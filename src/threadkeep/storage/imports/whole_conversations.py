@@ -22,8 +22,7 @@ from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
 from threadkeep.storage.files import files_in
 from threadkeep.storage.imports.reassignment import Moved, reassign
-from threadkeep.storage.imports.text_bytes import text_bytes
-from threadkeep.storage.imports.writing import ForkWriter, Writer, WritingStopped
+from threadkeep.storage.imports.writing import ForkWriter, Writer, WritingStopped, size_of
 from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
 from threadkeep.storage.payloads.database import Contents, to_payload
@@ -225,7 +224,7 @@ def _measure(whole: WholeConversation) -> tuple[list[UploadedFile], set[PayloadI
     """The files of a conversation, the payloads that they are, and the size of everything else."""
     files = list(files_in(whole))
     own = {payload.id for file in files for payload in file.payloads(whole.conversation.id)}
-    return files, own, text_bytes(whole, own)
+    return files, own, size_of(whole, own)
 
 
 def _check(

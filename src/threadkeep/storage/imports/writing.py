@@ -12,6 +12,7 @@ from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, n
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
+from threadkeep.storage.compactions import compaction_bytes
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
 from threadkeep.storage.database.connector import Database, Plan, Query, single
 from threadkeep.storage.feedback import putting
@@ -19,14 +20,13 @@ from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
 from threadkeep.storage.files import add_forked, add_imported, files_in
 from threadkeep.storage.imports.runs import STILL_RUNS
-from threadkeep.storage.imports.text_bytes import text_bytes
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
-from threadkeep.storage.payloads.database import Contents, payload_values
+from threadkeep.storage.payloads.database import Contents, payload_bytes, payload_values
 from threadkeep.storage.purging import purge
 from threadkeep.storage.recorded_turns import ADD_ENDED_TURN, ended_turn_values
-from threadkeep.storage.text_bytes import count
+from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, count, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 
@@ -125,7 +125,7 @@ class Writer:
         self, part: WholeConversation, files: Collection[PayloadId], *, spent_by: UserId | None
     ) -> None:
         """Adds all rows but files; turns count for `spent_by`, the bytes of all towards the user's limit."""
-        size = await asyncio.to_thread(text_bytes, part, files)
+        size = await asyncio.to_thread(size_of, part, files)
         await self.write(lambda: single(count(self._conversation.id, size)))
         pieces = _pieces(_queries(part, self._conversation, files, spent_by))
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
@@ -219,3 +219,14 @@ def _messages(part: WholeConversation, conversation: Conversation) -> Iterator[Q
         yield ADD_MESSAGE(**message_values(message))
         for position, call in enumerate(calls_in(message.parts)):
             yield ADD_TOOL_CALL(**tool_call_values(call, conversation, position))
+
+
+def size_of(whole: WholeConversation, files: Collection[PayloadId]) -> int:
+    """What the rows and texts of a whole conversation take, without its own row; `files` count elsewhere."""
+    size = sum(payload_bytes(payload) for payload in whole.payloads if payload.id not in files)
+    size += sum(map(compaction_bytes, whole.compactions))
+    for message in whole.messages:
+        size += ROW_BYTES + message_bytes(message_values(message))
+        calls = (tool_call_values(call, whole.conversation, 0) for call in calls_in(message.parts))
+        size += sum(map(call_bytes, calls))
+    return size
