@@ -34,5 +34,4 @@ async def watching_the_loop() -> AsyncGenerator[Busy]:
     with mock.patch.object(events.Handle, "_run", timed):
         await asyncio.sleep(0)  # the current slice began before
         yield busy
-        # the slice that the request ended in counts, too
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the slice that the request ended in counts, too

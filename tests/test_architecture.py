@@ -22,7 +22,18 @@ from threadkeep.cli import COMMANDS
 SOURCE = Path(__file__).parents[1] / "src"
 FILES = sorted((SOURCE / "threadkeep").rglob("*.py"))
 
-COMMON = {"clock", "fair_slots", "program_log", "loopback", "loops", "metrics", "tasks", "version", "choices"}
+COMMON = {
+    "aside",
+    "clock",
+    "fair_slots",
+    "program_log",
+    "loopback",
+    "loops",
+    "metrics",
+    "tasks",
+    "version",
+    "choices",
+}
 """Small modules for the layers that have all of the engine below them."""
 
 LAYERS: dict[str, set[str]] = {
@@ -96,6 +107,7 @@ LAYERS: dict[str, set[str]] = {
     "settings": {"domain", "choices", "loopback"},
     "choices": set(),
     "clock": set(),
+    "aside": {"domain"},
     "fair_slots": {"domain"},
     "program_log": {"domain"},
     "loops": {"domain"},

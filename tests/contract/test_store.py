@@ -11,6 +11,7 @@ from tests.making import (
     BOB,
     NOW,
     all_messages,
+    chunk_of,
     keep_agent,
     keep_begun,
     keep_call,
@@ -36,7 +37,7 @@ from threadkeep.domain.conversation import (
     ListedStatus,
 )
 from threadkeep.domain.errors import StorageConflict, StorageError
-from threadkeep.domain.events import LogChunk
+from threadkeep.domain.events import LogChunk, Text
 from threadkeep.domain.ids import (
     AgentId,
     BriefingId,
@@ -61,6 +62,7 @@ from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus, ToolRecord
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.storage import turn_log
 from threadkeep.storage.receipts import PriorReceipt
 from threadkeep.storage.store import Store
 from threadkeep.storage.turns import Lease, NewTurn
@@ -548,6 +550,30 @@ async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost
     await keep_ended(store, ended, fence=held.fence)
     after_the_end = LogChunk(begun.turn.id, 4, 4, "{}")
     assert await store.log.append([(after_the_end, held.fence)]) == set()
+
+
+async def test_long_log_is_read_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    chunks = [chunk_of(begun.turn.id, 2 * n, Text("é" * 100), Text("y")) for n in range(1, 30)]
+    for chunk in chunks:
+        assert await store.log.append([(chunk, 1)])
+    whole = [opening_of(begun), *chunks]
+    for limit, most in ((7, 10**6), (100, 2_000), (1, 1), (30, 10**6)):
+        monkeypatch.setattr(turn_log, "MOST_CHUNKS", limit)
+        monkeypatch.setattr(turn_log, "MOST_PAGE_BYTES", most)
+        for after in (0, 1, 2, 30, 31, 58):  # within a chunk, too
+            left = [chunk for chunk in whole if chunk.last_seq > after]
+            pages = [page async for page in store.log.pages(begun.turn.id, after)]
+            assert [chunk for page in pages for chunk in page] == left
+            assert list(await store.log.read(begun.turn.id, after)) == left
+            for page in pages:
+                assert 0 < len(page) <= limit
+                assert sum(len(it.events.encode()) for it in page[:-1]) < most
+    assert [it async for it in store.log.pages(begun.turn.id, 59)] == []
+    assert await store.log.last_seq(begun.turn.id) == 59
+    assert await store.log.last_seq(TurnId(new_uuid())) == 0
 
 
 async def test_idempotency_key_lives_as_long_as_its_conversation(store: Store):

@@ -4,6 +4,7 @@ and the event loop stays free meanwhile.
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -12,9 +13,16 @@ import pytest
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.http.calls import Json, new_conversation, stored
+from tests.http.replies import FOLLOWS, READS_OF_A_REPLY, SENDS, ReadReply, place_of
 from tests.loop_time import watching_the_loop
-from tests.making import keep_tree, keep_turn
+from tests.making import NOW, keep_begun, keep_tree, keep_turn
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.execution import MOST_PARTS
+from threadkeep.domain.message import MessageStatus
+from threadkeep.domain.parts import TextPart, ToolCallPart
+from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.log.format import encode_chunk
+from threadkeep.log.replies import events_of
 from threadkeep.services import outside
 from threadkeep.storage import messages as stored_messages
 
@@ -184,6 +192,53 @@ async def test_loop_stays_free_while_the_largest_run_of_another_engine_is_record
             assert response.status_code == 200, response.text[:500]
     (run,) = response.json()["items"]
     assert run["turnId"]
+    assert busy.longest_s < 0.05, busy.what
+
+
+CALLS = 3_000
+WITH_A_REPLY: dict[str, ReadReply] = {**READS_OF_A_REPLY, **FOLLOWS, **SENDS}
+
+
+async def with_calls(api: Api, client: httpx.AsyncClient) -> Json:
+    """A conversation whose reply has very many calls, with a log that is one chunk."""
+    conversation = await new_conversation(client)
+    begun = (await stored(api, conversation)).begin_turn("Question", NOW, model="scripted")
+    await keep_begun(api.store, begun)
+    reply = begun.assistant_message
+    call = ToolCall(
+        turn_id=begun.turn.id,
+        tool_call_id="",
+        message_id=reply.id,
+        tool_name="t",
+        server="s",
+        arguments={},
+        status=ToolCallStatus.OK,
+        created_at=NOW,
+        result="x" * 50,
+    )
+    calls = [ToolCallPart(iteration=1, call=replace(call, tool_call_id=f"c{n}")) for n in range(CALLS)]
+    parts = (*calls, TextPart(text="done", iteration=2))
+    ended = begun.conversation.end_turn(
+        begun.turn, reply.finish(MessageStatus.COMPLETED, parts, NOW + 1), NOW + 1
+    )
+    _, *log = events_of(ended.turn, ended.assistant_message)
+    await api.store.turns.end(ended, LogChunk(ended.turn.id, 2, log[-1].seq, encode_chunk(log)), 1)
+    return conversation
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize("has_log", [True, False], ids=["log", "replay"])
+@pytest.mark.parametrize("read", WITH_A_REPLY.values(), ids=WITH_A_REPLY)
+async def test_loop_stays_free_while_a_reply_of_many_parts_is_read(
+    api: Api, alice: httpx.AsyncClient, has_log: bool, read: ReadReply
+):
+    place = await place_of(alice, await with_calls(api, alice))
+    if not has_log:
+        await api.store.log.trim(2**60)
+    alice.event_hooks = {}  # it checks what comes, which takes long
+    async with watching_the_loop() as busy:
+        came = await read(api, alice, place)
+    assert came
     assert busy.longest_s < 0.05, busy.what
 
 

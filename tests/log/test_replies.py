@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 
 from tests.protocols.recorded import (
@@ -41,6 +42,7 @@ from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.parts import Parts, TextPart, ThoughtPart, ToolCallPart
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.fold import fold
+from threadkeep.log import replies as log_replies
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import events_of, replayed
 from threadkeep.protocols.threadkeep.encode import TEXT
@@ -75,8 +77,8 @@ def without_times(parts: Parts) -> list[object]:
     ]
 
 
-def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
-    chunk = replayed(TURN, fold(REPLY, RECORDED))
+async def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
+    (chunk,) = await replayed(TURN, fold(REPLY, RECORDED))
     bodies = [event.body for event in decode_chunk(chunk.events)]
     assert bodies == [
         TurnStart("c1", "m1", "m2", "scripted"),
@@ -93,6 +95,15 @@ def test_replay_has_the_parts_in_their_order_and_says_that_it_is_one():
         Done("COMPLETED", "m2", Usage(40, 6, estimated=True), "end_turn"),
     ]
     assert all(json.loads(line)["replayed"] is True for line in chunk.events.split("\n"))
+
+
+async def test_long_replay_is_made_of_short_chunks(monkeypatch: pytest.MonkeyPatch):
+    reply = fold(REPLY, RECORDED)
+    (whole,) = await replayed(TURN, reply)
+    monkeypatch.setattr(log_replies, "REPLAYED_AT_ONCE", 5)
+    chunks = await replayed(TURN, reply)
+    assert [(it.first_seq, it.last_seq) for it in chunks] == [(1, 5), (6, 10), (11, 12)]
+    assert "\n".join(it.events for it in chunks) == whole.events
 
 
 def test_replay_folds_to_the_same_message():

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeVar
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.errors import Forbidden, Unauthenticated
 from threadkeep.sse import HEARTBEAT, MEDIA_TYPE
 
@@ -124,6 +125,7 @@ class EventStream(LastingResponse):
         del self.headers["content-length"]
         self._source: Source[Any] = source
         self._encoding: Encoding[Any] = encoding
+        self._work = LogWork()
         self._last_frames: bytes | None = None
         self._note_end: Callable[[bytes | None], Awaitable[None]] = _nothing
 
@@ -164,18 +166,22 @@ class EventStream(LastingResponse):
                     log.info("closing a stream whose user is no longer signed in")
                     return
             if chunks:
-                await reader.send(b"".join(map(self._encoding.encode_chunk, chunks)))
+                at_end = self._source.has_ended
+                await reader.send(await self._work.take(self._encode, chunks, at_end=at_end))
             elif reader.needs_sign_of_life:
                 await reader.send(HEARTBEAT)
             if self._ends_when_paused and self._source.is_paused:
-                await reader.send(self._encoding.end(StreamEnd.PAUSED), more=False)
+                await reader.send(await self._work.end(self._encoding.end, StreamEnd.PAUSED), more=False)
                 return
         if self._source.has_ended:
-            self._last_frames = self._encoding.end(StreamEnd.OVER)
+            self._last_frames = await self._work.end(self._encoding.end, StreamEnd.OVER)
             await reader.send(self._last_frames, more=False)
         else:
             broken_off.set(True)
             log.info("closing a stream: this node can't tell how the turn ends")
+
+    def _encode(self, chunks: Sequence[Any]) -> bytes:
+        return b"".join(map(self._encoding.encode_chunk, chunks))
 
 
 class _Reader:

@@ -134,6 +134,39 @@ def has_references(events_text: str) -> bool:
     return _REFERENCES in events_text
 
 
+def reference_count(events_text: str) -> int:
+    """How many events of a stored chunk have such values: as quick, and rather too many."""
+    return events_text.count(_REFERENCES)
+
+
+def cut(chunk: LogChunk, most: int, most_referring: int) -> Iterator[LogChunk]:
+    """A chunk in pieces that end with the line that reaches so many characters, or events with references."""
+    text, start, first = chunk.events, 0, chunk.first_seq
+    while start < len(text):
+        end = _end_of_piece(text, start, most, most_referring)
+        piece = text[start:end]
+        last = chunk.last_seq if end == len(text) else first + _event_count(piece) - 1
+        yield replace(chunk, first_seq=first, last_seq=last, events=piece)
+        start, first = end + 1, last + 1
+
+
+def _end_of_piece(text: str, start: int, most: int, most_referring: int) -> int:
+    reached, place = start + most, start
+    for _ in range(most_referring):
+        place = text.find(_REFERENCES, place, reached)
+        if place < 0:
+            break
+        place += 1
+    else:
+        reached = place
+    end = text.find("\n", reached)
+    return len(text) if end < 0 else end
+
+
+def _event_count(lines: str) -> int:
+    return lines.count("\n") + 1 - lines.count(f"\n{_TAB}") - lines.startswith(_TAB)
+
+
 def references_in(events_text: str) -> list[PayloadId]:
     """The payloads that a stored chunk refers to."""
     lines = events_text.split("\n")

@@ -14,8 +14,10 @@ LEAST_KEPT = 32
 class LiveLog:
     """The newest chunks of one turn. Followers read at their own pace; the turn never waits for them."""
 
-    def __init__(self, turn_id: TurnId) -> None:
+    def __init__(self, turn_id: TurnId, stored_to: int = 0) -> None:
         self.turn_id = turn_id
+        self._stored_to = stored_to
+        """The number of the last event that is only in the store."""
         self.ended = False
         """Whether the turn's last event is here."""
         self.closed = False
@@ -30,7 +32,7 @@ class LiveLog:
     @property
     def last_seq(self) -> int:
         """The number of the newest stored event."""
-        return self._chunks[-1].last_seq if self._chunks else 0
+        return self._chunks[-1].last_seq if self._chunks else self._stored_to
 
     def extend(self, chunks: Sequence[LogChunk], *, ended: bool = False) -> None:
         """Shows stored chunks; skips those already shown."""
@@ -50,7 +52,7 @@ class LiveLog:
         """The chunks with events after `seq`; None if only the store has all of them."""
         if seq >= self.last_seq:
             return ()
-        if self._chunks[0].first_seq > seq + 1:
+        if not self._chunks or self._chunks[0].first_seq > seq + 1:
             return None
         if self._chunks[-1].first_seq == seq + 1:  # a reader who keeps up
             return self._chunks[-1:]

@@ -1,9 +1,12 @@
 """Converts between replies and the logs of their turns."""
 
+import asyncio
 from bisect import insort
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal, assert_never, cast
 
+from threadkeep.aside import LogWork
 from threadkeep.context.attachments import returned_image
 from threadkeep.domain.approval import ApprovalKind, CallApproval, Decision
 from threadkeep.domain.errors import GenerationFailed
@@ -27,6 +30,7 @@ from threadkeep.domain.events import (
     UsageReported,
     UserMessage,
 )
+from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import Message, MessageStatus, Usage
 from threadkeep.domain.parts import (
     CardPart,
@@ -43,26 +47,41 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.fold import fold
-from threadkeep.log.format import decode_chunk, encode_replayed
+from threadkeep.engine.fold import Folding
+from threadkeep.log.format import encode_replayed
+from threadkeep.log.portions import passing
 from threadkeep.storage.turn_log import SqlTurnLog
 
 Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 _Timed = tuple[int, EventBody]
+
+REPLAYED_AT_ONCE = 500
+"""How many events a chunk of a replayed turn has."""
 
 
 async def written_so_far(log: SqlTurnLog, message: Message) -> Message:
     """A reply in progress, up to the end of its turn's log; any other message unchanged."""
     if message.completed_at is not None or message.turn_id is None:
         return message
-    chunks = await log.read(message.turn_id, 0)
-    return fold(message, (event for chunk in chunks for event in decode_chunk(chunk.events)))
+    work, folding = LogWork(), Folding()
+    async for chunks in log.pages(message.turn_id, 0):
+        await work.take(passing(folding.add), chunks, at_end=False)
+    return await work.end(folding.message, message)
 
 
-def replayed(turn: Turn, reply: Message) -> LogChunk:
-    """The events of a turn whose log was trimmed, rebuilt from its message; each is marked as such."""
-    events = list(events_of(turn, reply))
-    return LogChunk(turn.id, 1, len(events), encode_replayed(events))
+async def replayed(turn: Turn, reply: Message) -> Sequence[LogChunk]:
+    """The events of a turn without a log, rebuilt from its message, each marked as such: it was trimmed, or
+    the turn is not from here. In a thread, because a reply may have many thousand parts.
+    """
+    events, chunks = events_of(turn, reply), list[LogChunk]()
+    while (chunk := await asyncio.to_thread(_next_chunk, turn.id, events)) is not None:
+        chunks.append(chunk)
+    return chunks
+
+
+def _next_chunk(turn_id: TurnId, events: Iterator[TurnEvent]) -> LogChunk | None:
+    some = list(islice(events, REPLAYED_AT_ONCE))
+    return LogChunk(turn_id, some[0].seq, some[-1].seq, encode_replayed(some)) if some else None
 
 
 def events_of(turn: Turn, reply: Message) -> Iterator[TurnEvent]:

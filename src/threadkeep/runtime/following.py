@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -11,8 +10,8 @@ from threadkeep.domain.errors import EventsExpired, TurnNotFound
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.turn import Turn
-from threadkeep.log.format import has_references
 from threadkeep.log.live import LiveLog
+from threadkeep.log.portions import portions
 from threadkeep.log.replies import replayed
 from threadkeep.log.values import whole_chunks
 from threadkeep.runtime.followers import Followers
@@ -21,8 +20,6 @@ from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.store import Store
 
 NO_LONGER_STORED = "This turn's events are no longer stored. Read its message instead."
-REFERRING_AT_ONCE = 4
-"""How many chunks with large values a reader gets at once."""
 ALL_SEEN = sys.maxsize
 """The position of a reader who only waits for the end."""
 
@@ -41,6 +38,7 @@ class Follower:
         store: Store,
         conversation_id: ConversationId,
         presence: AbstractAsyncContextManager[None],
+        read_ahead: Sequence[LogChunk] = (),
     ) -> None:
         self._presence = presence
         self._open = opening
@@ -49,7 +47,7 @@ class Follower:
         self._seen = after
         self._store = store
         self._live: LiveLog
-        self._read_ahead: Sequence[LogChunk] = ()
+        self._read_ahead = portions(read_ahead)
         """What was read already, and comes next."""
 
     async def __aenter__(self) -> Self:
@@ -73,7 +71,15 @@ class Follower:
         return self
 
     async def __anext__(self) -> Sequence[LogChunk]:
-        chunks = self._read_ahead or await self._unseen()
+        chunks = next(self._read_ahead, None) or await self._next()
+        if not chunks:
+            return ()
+        self._seen = chunks[-1].last_seq
+        return await whole_chunks(self._store.payloads, self._conversation_id, chunks)
+
+    async def _next(self) -> Sequence[LogChunk]:
+        """The next portion, once there is one or the reader is woken."""
+        chunks = await self._unseen()
         if not chunks:
             if self._live.moved and not self._live.ended:
                 await self._reopen()
@@ -82,18 +88,14 @@ class Follower:
             else:
                 await self._live.changed()
             chunks = await self._unseen()
-        if not chunks:
-            return ()
-        count = _portion(chunks)
-        chunks, self._read_ahead = chunks[:count], chunks[count:]
-        self._seen = chunks[-1].last_seq
-        return await whole_chunks(self._store.payloads, self._conversation_id, chunks)
+        self._read_ahead = portions(chunks)
+        return next(self._read_ahead, ())
 
     async def _unseen(self) -> Sequence[LogChunk]:
-        """What the reader hasn't seen; from the store if it is far behind."""
+        """What the reader hasn't seen; the next of it from the store if it is far behind."""
         chunks = self._live.since(self._seen)
         if chunks is None:
-            stored = await self._store.log.read(self._live.turn_id, self._seen)
+            stored = await self._store.log.page(self._live.turn_id, self._seen)
             chunks = [chunk for chunk in stored if chunk.has_events]
             if not chunks:
                 raise EventsExpired(NO_LONGER_STORED)
@@ -120,14 +122,6 @@ class Follower:
         self._live.wake()
 
 
-def _portion(chunks: Sequence[LogChunk]) -> int:
-    """How many of the first chunks are loaded together: values may be large, and a reader slow."""
-    if len(chunks) <= REFERRING_AT_ONCE:
-        return len(chunks)
-    referring = (number for number, chunk in enumerate(chunks, 1) if has_references(chunk.events))
-    return next(islice(referring, REFERRING_AT_ONCE - 1, None), len(chunks))
-
-
 class Following:
     """Opens the logs of turns for their readers."""
 
@@ -141,34 +135,40 @@ class Following:
         """A turn's log for a reader who has seen its events up to `after`; None when nothing is left.
 
         `from_first` yields all events anyway, for a reader who must see them again. The log of a turn that
-        ended long ago has been trimmed: it is rebuilt from the reply with new event numbers, so a reader who
-        has seen part of it gets EventsExpired.
+        ended long ago has been trimmed, and an imported turn never had one: it is rebuilt from the reply with
+        new event numbers, so a reader who has seen part of it gets EventsExpired.
         """
         first = 0 if from_first else after
         if turn.is_active:
             return self._follower(turn, lambda: self.watch(turn.id), first)
-        if after >= turn.last_event_seq:
+        if 0 < turn.last_event_seq <= after or after == ALL_SEEN:
             return None
-        chunks = await self._store.log.read(turn.id, first) or [await self._replayed(turn, after)]
-        ended = LiveLog(turn.id)
-        ended.extend(chunks, ended=True)
-        return self._follower(turn, lambda: nullcontext(ended), first)
+        if page := await self._store.log.page(turn.id, first):
+            ended, replay = LiveLog(turn.id, stored_to=turn.last_event_seq), ()
+        else:
+            ended, replay = LiveLog(turn.id), await self._replayed(turn, after)
+        ended.extend(replay, ended=True)
+        return self._follower(turn, lambda: nullcontext(ended), first, page)
 
     def _follower(
-        self, turn: Turn, opening: Callable[[], AbstractAsyncContextManager[LiveLog]], after: int
+        self,
+        turn: Turn,
+        opening: Callable[[], AbstractAsyncContextManager[LiveLog]],
+        after: int,
+        read_ahead: Sequence[LogChunk] = (),
     ) -> Follower:
         presence = self._followers.following(turn)
-        return Follower(opening, after, self._store, turn.conversation_id, presence)
+        return Follower(opening, after, self._store, turn.conversation_id, presence, read_ahead)
 
     def watch(self, turn_id: TurnId) -> AbstractAsyncContextManager[LiveLog]:
         """A turn's log as stored, on whichever node it runs."""
         running = self._running.get(turn_id)
         return self._mirrors.open(turn_id) if running is None else nullcontext(running.log.live)
 
-    async def _replayed(self, turn: Turn, after: int) -> LogChunk:
+    async def _replayed(self, turn: Turn, after: int) -> Sequence[LogChunk]:
         if after:
             raise EventsExpired(NO_LONGER_STORED)
         reply = await self._store.messages.get(turn.conversation_id, turn.assistant_message_id)
         if reply is None:
             raise TurnNotFound
-        return replayed(turn, reply)
+        return await replayed(turn, reply)

@@ -95,4 +95,6 @@ async def read_on(store: Store, live: LiveLog) -> None:
         return
     ended = status not in ACTIVE
     live.paused = status is TurnStatus.WAITING
-    live.extend(await store.log.read(live.turn_id, live.last_seq), ended=ended)
+    async for chunks in store.log.pages(live.turn_id, live.last_seq):
+        live.extend(chunks)
+    live.extend((), ended=ended)

@@ -5,11 +5,13 @@ A turn that this node takes over, or that continues after its user's decision, r
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import EndedTurn
 from threadkeep.domain.errors import StorageError, StorageUnavailable, ThreadkeepError
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import TurnStatus
@@ -239,7 +241,7 @@ class Runner:
         chunks = await self._store.log.read(turn_log.turn_id, 0)
         if not is_whole(chunks):
             raise UnreadableEvent("Part of the log is missing.")
-        entries = [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+        entries = await LogWork().take(_entries_of, chunks, at_end=False)
         turn_log.fill(chunks, entries)
         return entries
 
@@ -261,7 +263,7 @@ class Runner:
 
     async def _entries(self, turn_log: TurnLog) -> list[LogEntry]:
         chunks = await self._store.log.read(turn_log.turn_id, 0)
-        return [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+        return await LogWork().take(_entries_of, chunks, at_end=False)
 
     async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn whose log is only partly readable, with that part."""
@@ -269,3 +271,7 @@ class Runner:
         turn_log.fill_readable(chunks)
         with suppress(TurnLost):
             await self._turn_ends.cut_off(held, turn_log, ABANDONED)
+
+
+def _entries_of(chunks: Sequence[LogChunk]) -> list[LogEntry]:
+    return [entry for chunk in chunks for entry in decode_entries(chunk.events)]

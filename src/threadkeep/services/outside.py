@@ -5,11 +5,13 @@ is the truth: of that history, only the ids count, and they only say where the n
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from msgspec import UNSET, UnsetType
 
+from threadkeep.aside import LogWork
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, ConversationMode
 from threadkeep.domain.approval import Approval, ApprovalAction, Decision
@@ -21,7 +23,7 @@ from threadkeep.domain.errors import (
     InvalidRequest,
     NothingToRegenerate,
 )
-from threadkeep.domain.events import ApprovalResponse
+from threadkeep.domain.events import ApprovalResponse, TurnEvent
 from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageWindow
 from threadkeep.domain.parts import FilePart
@@ -29,7 +31,7 @@ from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.text import check_storable
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
-from threadkeep.log.format import decode_chunk
+from threadkeep.log.portions import passing
 from threadkeep.services.agents import Agents
 from threadkeep.services.approvals import Approvals
 from threadkeep.services.conversations import Conversations
@@ -375,12 +377,19 @@ class Outside:
 
     async def _seen_before(self, turn_id: TurnId, request_ids: set[str]) -> int:
         """The number of the last event before the decisions on these requests."""
-        last = 0
-        for chunk in await self._store.log.read(turn_id, 0):
-            for event in decode_chunk(chunk.events):
-                if isinstance(event.body, ApprovalResponse) and event.body.request_id in request_ids:
-                    return last
-                last = event.seq
+        work, last, decided = LogWork(), 0, False
+
+        def take(event: TurnEvent) -> None:
+            nonlocal last, decided
+            body = event.body
+            decided = decided or (isinstance(body, ApprovalResponse) and body.request_id in request_ids)
+            last = last if decided else event.seq
+
+        async with aclosing(self._store.log.pages(turn_id, 0)) as pages:
+            async for chunks in pages:
+                await work.take(passing(take), chunks, at_end=False)
+                if decided:
+                    break
         return last
 
 

@@ -73,7 +73,7 @@ def _by_conversation(refs: Iterable[_Ref]) -> Mapping[ConversationId, Sequence[P
 
 def _refs_of(it: Message | ToolRecord) -> Sequence[_Ref]:
     calls = (it.call,) if isinstance(it, ToolRecord) else _calls(it)
-    return [(it.conversation_id, ref) for call in calls for ref in _refs(call)]
+    return [(it.conversation_id, ref) for call in calls if call.refs for ref in _refs(call)]
 
 
 def _with_values(message: Message, found: Mapping[PayloadId, bytes]) -> Message:

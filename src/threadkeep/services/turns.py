@@ -1,18 +1,20 @@
 """Turns: follow them, wait for them and stop them."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnInProgress, TurnNotFound
-from threadkeep.domain.events import LogChunk
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.log.portions import passing, portions
 from threadkeep.log.values import whole_chunks
 from threadkeep.runtime.following import ALL_SEEN, Follower
 from threadkeep.runtime.node import Node
@@ -58,16 +60,23 @@ class Turns:
         """A turn's log for a reader who has seen its events up to `after`; None if nothing is left."""
         return await self._node.follow(turn, after, from_first=from_first)
 
-    async def read(self, turn: Turn) -> Sequence[LogChunk]:
-        """A turn's log as it is stored now, with its values."""
+    async def read(self, turn: Turn, take: Callable[[TurnEvent], object]) -> LogWork:
+        """Passes the events of a turn's log as it is stored now, with their values, to a function."""
+        work, take_all = LogWork(), passing(take)
+        async with aclosing(self._stored(turn)) as stored:
+            async for chunks in stored:
+                await work.take(take_all, chunks, at_end=not turn.is_active)
+        return work
+
+    async def _stored(self, turn: Turn) -> AsyncGenerator[Sequence[LogChunk]]:
         if turn.is_active:
-            stored = [chunk for chunk in await self._store.log.read(turn.id, 0) if chunk.has_events]
-            return await whole_chunks(self._store.payloads, turn.conversation_id, stored)
-        log = await self._node.follow(turn, 0)
-        if log is None:
-            return ()
-        async with log:
-            return [chunk async for chunks in log for chunk in chunks]
+            async for page in self._store.log.pages(turn.id, 0):
+                for chunks in portions(page):
+                    yield await whole_chunks(self._store.payloads, turn.conversation_id, chunks)
+        elif (log := await self._node.follow(turn, 0)) is not None:
+            async with log:
+                async for chunks in log:
+                    yield chunks
 
     def changes(self, conversation_id: ConversationId) -> AbstractContextManager[asyncio.Event]:
         """An event that is set whenever a turn starts in a conversation, or the conversation changes."""

@@ -5,7 +5,7 @@ a node whose turn was taken over can no longer write it.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,6 +25,7 @@ from threadkeep.storage.database.connector import Database, Plan, Query, Row, Ro
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.text_bytes import ROW_BYTES
 from threadkeep.storage.turns import LOG_VERSION, TURN_COLUMNS, Lease, to_turn
 
 
@@ -87,10 +88,24 @@ _APPEND_AND_CHARGE = Statement(
     {charging(accepted="turn_id FROM appended")}
     SELECT turn_id FROM appended""",
 )
-# Whole chunks: the first may begin before `:after_seq`.
+# Whole chunks: the first may begin before `:after_seq`. SQLite reads row after row until there are
+# `most_bytes`; PostgreSQL, which sends all rows at once, adds their sizes up first.
+_SOME = """tk_turn_chunks WHERE turn_id = :turn_id AND last_seq > :after_seq
+        AND first_seq >= (SELECT COALESCE(MAX(first_seq), 0) FROM tk_turn_chunks
+            WHERE turn_id = :turn_id AND first_seq <= :after_seq)"""
 READ = Statement(
-    """SELECT turn_id, first_seq, last_seq, events FROM tk_turn_chunks
-    WHERE turn_id = :turn_id AND last_seq > :after_seq ORDER BY first_seq"""
+    f"SELECT turn_id, first_seq, last_seq, events FROM {_SOME} ORDER BY first_seq LIMIT :limit",
+    postgres=f"""SELECT turn_id, first_seq, last_seq, events FROM (
+        SELECT turn_id, first_seq, last_seq, events, SUM(octet_length(events)) OVER (
+            ORDER BY first_seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before
+        FROM {_SOME} ORDER BY first_seq LIMIT :limit) AS chunks
+    WHERE bytes_before IS NULL OR bytes_before < :most_bytes ORDER BY first_seq""",
+)
+MOST_PAGE_BYTES = 1024 * 1024
+"""A page of a log ends with the chunk that reaches this size."""
+MOST_CHUNKS = 1_000
+_LAST_SEQ = Statement(
+    """SELECT last_seq FROM tk_turn_chunks WHERE turn_id = :turn_id ORDER BY first_seq DESC LIMIT 1"""
 )
 # A node says that it still runs its turns, and learns which of them to abort.
 _RENEW_ALL = Statement(
@@ -269,10 +284,26 @@ class SqlTurnLog:
         )
 
     async def read(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
-        """The chunks that hold events after `after_seq`, in order."""
-        return [
-            LogChunk(*row) for row in await self._database.fetch(READ(turn_id=turn_id, after_seq=after_seq))
-        ]
+        """All chunks that hold events after `after_seq`, in order."""
+        return [chunk async for page in self.pages(turn_id, after_seq) for chunk in page]
+
+    async def pages(self, turn_id: TurnId, after_seq: int) -> AsyncGenerator[Sequence[LogChunk]]:
+        """The same, a page at a time; none is empty."""
+        while page := await self.page(turn_id, after_seq):
+            yield page
+            if not _may_be_cut(page):
+                break
+            after_seq = page[-1].last_seq
+
+    async def page(self, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
+        """The first of them that fit into a page, at least one if there are any."""
+        query = READ(turn_id=turn_id, after_seq=after_seq, limit=MOST_CHUNKS, most_bytes=MOST_PAGE_BYTES)
+        return [LogChunk(*row) for row in await self._database.fetch(query)]
+
+    async def last_seq(self, turn_id: TurnId) -> int:
+        """The number of the last event; 0 if there is no log."""
+        rows = await self._database.fetch(_LAST_SEQ(turn_id=turn_id))
+        return rows[0][0] if rows else 0
 
     async def renew(self, node_id: str, turn_ids: Iterable[TurnId], length_ms: int) -> dict[TurnId, bool]:
         """Renews a node's leases; returns the turns it still owns and whether to abort them."""
@@ -378,6 +409,12 @@ class SqlTurnLog:
         while trimmed := await self._database.write(lambda: _trim(ended_before)):
             removed += sum(trimmed)
         return removed
+
+
+def _may_be_cut(page: Sequence[LogChunk]) -> bool:
+    """Whether a page can have reached its size: a character has at most four bytes."""
+    texts = 4 * sum(len(chunk.events) for chunk in page)
+    return len(page) == MOST_CHUNKS or texts + len(page) * ROW_BYTES >= MOST_PAGE_BYTES
 
 
 def _trim(ended_before: int) -> Plan[list[int]]:

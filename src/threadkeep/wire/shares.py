@@ -90,9 +90,10 @@ def shared_view(share: Share, messages: Sequence[Message], next_cursor: str | No
     )
 
 
-def shared_replay_view(events: LogChunk) -> SharedReplayView:
+def shared_replay_view(chunks: Sequence[LogChunk]) -> SharedReplayView:
     """The events of a shared reply, for readers of the link."""
-    return SharedReplayView(events=[msgspec.json.decode(line) for line in events.events.split("\n")])
+    lines = (line for chunk in chunks for line in chunk.events.split("\n"))
+    return SharedReplayView(events=[msgspec.json.decode(line) for line in lines])
 
 
 def _message_view(number: int, message: Message) -> SharedMessageView:

@@ -1,5 +1,6 @@
 """Shares over HTTP."""
 
+import asyncio
 from datetime import datetime
 from typing import Annotated
 
@@ -98,8 +99,9 @@ async def get_shared_replay(
     opened = await request.services.shares.open(share)
     # More digits than a number of messages has are no number.
     position = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
-    events = await request.services.shares.replay(opened, position)
-    return ViewResponse(shared_replay_view(events), headers={"Cache-Control": NOT_KEPT})
+    events = await request.services.shares.replay(request.user.id, opened, position)
+    view = await asyncio.to_thread(shared_replay_view, events)
+    return ViewResponse(view, headers={"Cache-Control": NOT_KEPT})
 
 
 async def get_shared_file(

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
@@ -17,6 +18,7 @@ from threadkeep.domain.errors import (
     ShuttingDown,
     TurnFailed,
 )
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn
@@ -401,8 +403,12 @@ async def _stream(
 
 
 async def _has_frames(log: Follower, encoder: Encoder) -> bool:
+    def encode(chunks: Sequence[LogChunk]) -> bool:
+        return any(map(encoder.encode_chunk, chunks))
+
+    work = LogWork()
     async with log:
         async for chunks in log:
-            if any(map(encoder.encode_chunk, chunks)):
+            if await work.take(encode, chunks, at_end=log.has_ended):
                 return True
     return False

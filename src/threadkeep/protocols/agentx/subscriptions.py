@@ -7,9 +7,10 @@ import asyncio
 import contextlib
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
     ConversationNotFound,
@@ -25,7 +26,7 @@ from threadkeep.log.format import decode_chunk
 from threadkeep.protocols.agentx.cursor import Cursor
 from threadkeep.protocols.agentx.encode import AgentXTurn
 from threadkeep.protocols.agentx.frames import Envelope
-from threadkeep.protocols.dialect import START, TurnContext
+from threadkeep.protocols.dialect import START, Position, TurnContext
 from threadkeep.runtime.following import Follower
 from threadkeep.services.turns import Turns
 from threadkeep.storage.store import Store
@@ -218,14 +219,21 @@ class Subscription:
 
     async def _send_turn(self, turn: Turn) -> bool:
         """Sends the rest of a turn to the reader; returns whether it has ended."""
-        encoder = AgentXTurn(TurnContext.of(turn, self._conversation))
+        encoder, work = AgentXTurn(TurnContext.of(turn, self._conversation)), LogWork()
+        last = self._last_sent
+        after = last.position if last and last.turn_id == turn.id else START
+
+        def unsent(chunks: Sequence[LogChunk]) -> Sequence[tuple[Cursor, Envelope]]:
+            return [it for chunk in chunks for it in _envelopes(encoder, chunk, after)]
+
         log = await self._follow(turn)
         if log is None:
             return True
         async with log:
             async for chunks in log:
-                for chunk in chunks:
-                    await self._send_chunk(encoder, chunk)
+                for cursor, envelope in await work.take(unsent, chunks, at_end=log.has_ended):
+                    await self._reader.send(cursor, envelope)
+                    self._last_sent = cursor
         # If it has not, its node could not store the end: the node that takes over the turn will.
         return log.has_ended
 
@@ -241,18 +249,16 @@ class Subscription:
                 raise
             return None
 
-    async def _send_chunk(self, encoder: AgentXTurn, chunk: LogChunk) -> None:
-        last = self._last_sent
-        after = last.position if last and last.turn_id == chunk.turn_id else START
-        for event in decode_chunk(chunk.events):
-            envelopes = encoder.envelopes(event)
-            if event.seq <= after.seq:
-                continue
-            seen = after.frames if event.seq == after.seq + 1 else 0
-            for index, envelope in enumerate(envelopes[seen:], seen):
-                cursor = Cursor(event.turn_id, event.seq, index)
-                await self._reader.send(cursor, envelope)
-                self._last_sent = cursor
+
+def _envelopes(encoder: AgentXTurn, chunk: LogChunk, after: Position) -> Iterator[tuple[Cursor, Envelope]]:
+    """The envelopes of a chunk for a reader who may have some of them."""
+    for event in decode_chunk(chunk.events):
+        envelopes = encoder.envelopes(event)
+        if event.seq <= after.seq:
+            continue
+        seen = after.frames if event.seq == after.seq + 1 else 0
+        for index, envelope in enumerate(envelopes[seen:], seen):
+            yield Cursor(event.turn_id, event.seq, index), envelope
 
 
 def _internal_error() -> ThreadkeepError:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, Decision, OpenApproval
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
-from threadkeep.domain.events import Text
+from threadkeep.domain.events import LogChunk, Text
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.handling.routing import RequestContext
@@ -53,16 +54,16 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
     log = await request.services.turns.follow(turn, 0)
     if log is None:
         return None
-    narrator = Narrator(news)
+    narrator, work = Narrator(news), LogWork()
+
+    def narrated(chunks: Sequence[LogChunk]) -> Sequence[tuple[int, str]]:
+        events = (event for chunk in chunks for event in decode_chunk(chunk.events))
+        told = ((event.seq, "".join(narrator.narrate(event.body))) for event in events)
+        return [(seq, text) for seq, text in told if seq > seen and text]
+
     async with log:
         async for chunks in log:
-            narrated = [
-                (event.seq, "".join(narrator.narrate(event.body)))
-                for chunk in chunks
-                for event in decode_chunk(chunk.events)
-            ]
-            told = [(seq, news) for seq, news in narrated if seq > seen and news]
-            if told:
+            if told := await work.take(narrated, chunks, at_end=log.has_ended):
                 await report(told[-1][0], "".join(news for _, news in told))
             # While a tool's server asks, the turn goes on; the answer is decided first and logged later.
             has_form = any(it.request.kind is ApprovalKind.ELICITATION for it in narrator.open_requests)
@@ -120,8 +121,7 @@ async def own_turn(request: RequestContext, turn_id: str) -> Turn:
 
 async def last_event_of(request: RequestContext, turn: Turn) -> int:
     """The number of the last event so far: what a client has received before it answers."""
-    chunks = await request.services.store.log.read(turn.id, 0)
-    return chunks[-1].last_seq if chunks else 0
+    return await request.services.store.log.last_seq(turn.id)
 
 
 async def asked(request: RequestContext, turn: Turn, request_id: str) -> Approval:

@@ -2,13 +2,14 @@
 
 import asyncio
 
+from threadkeep.aside import LogWork
 from threadkeep.clock import system_clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
-from threadkeep.log.format import decode_chunk
+from threadkeep.log.portions import events_of
 from threadkeep.program_log import add_to_subject
 from threadkeep.protocols.openai import stateless
 from threadkeep.protocols.openai.asking import ask
@@ -93,15 +94,15 @@ async def _of_turn(
     assert log is not None  # a turn has events from its start on
     if body.stream:
         return EventStream(log, _encoder(head, body), {}, ends_when_paused=True)
-    whole = WholeCompletion(head)
+    whole, work = WholeCompletion(head), LogWork()
     async with log:
         async for chunks in log:
-            whole.add(event for chunk in chunks for event in decode_chunk(chunk.events))
+            await work.take(lambda it: whole.add(events_of(it)), chunks, at_end=log.has_ended)
             if log.is_paused:
                 break
         if not log.has_ended and not log.is_paused:
             raise ShuttingDown("The reply continues in another process. Read the conversation.")
-    return whole.completion()
+    return await work.end(whole.completion)
 
 
 def _encoder(head: CompletionHead, body: CreateCompletion) -> CompletionEncoder:

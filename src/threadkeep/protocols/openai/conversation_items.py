@@ -201,7 +201,7 @@ async def _of_message(request: RequestContext, message: Message) -> Sequence[Ite
         return [user_message(message)]
     if message.turn_id is not None:
         turn = await request.services.turns.get(request.user, message.turn_id)
-        return await asyncio.to_thread(items_of, turn, await request.services.turns.read(turn))
+        return await items_of(request.services.turns, turn)
     return [_added(message)] if message.role is MessageRole.ASSISTANT else ()  # a card isn't an item
 
 

@@ -1,29 +1,36 @@
 """What a response was given, as items: the user's message, or what was decided since the response before."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
-from threadkeep.domain.events import LogChunk, TurnEvent
+from threadkeep.domain.events import TurnEvent
 from threadkeep.domain.file import is_image
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import BLANK_LINE, FilePart
 from threadkeep.domain.turn import Turn
-from threadkeep.log.format import decode_chunk
 from threadkeep.protocols.narrator import Decided, Narration, Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.ids import approval_id, file_id, message_item_id
 from threadkeep.protocols.openai.items import Items
+from threadkeep.services.turns import Turns
 
 
-def input_items(turn: Turn, asked: Message, chunks: Iterable[LogChunk], part: int) -> list[frames.InputItem]:
-    """The items that a part of a turn was given."""
-    if part == 1:
-        return [user_message(asked)]
-    events = (event for chunk in chunks for event in decode_chunk(chunk.events))
-    return list(_decisions(turn, events, part))
+async def decisions_for(turns: Turns, turn: Turn, part: int) -> Sequence[frames.InputItem]:
+    """What was decided before a part of a turn."""
+    decided: list[frames.InputItem] = []
+    items, narrator = Items(turn.id), Narrator(decision)
+
+    def take(event: TurnEvent) -> None:
+        items.add(event)
+        narrated = narrator.narrate(event.body)
+        if items.part == part:
+            decided.extend(narrated)
+
+    await turns.read(turn, take)
+    return decided
 
 
 def user_message(message: Message) -> frames.UserMessageItem:
@@ -40,15 +47,6 @@ def joined_text(messages: Sequence[Message]) -> str:
 def _file(file: FilePart) -> frames.InputImage | frames.InputFile:
     id_ = file_id(file.file_id)
     return frames.InputImage(id_) if is_image(file.media_type) else frames.InputFile(id_, file.file_name)
-
-
-def _decisions(turn: Turn, events: Iterable[TurnEvent], part: int) -> Iterator[frames.InputItem]:
-    items, narrator = Items(turn.id), Narrator(decision)
-    for event in events:
-        items.add(event)
-        decided = narrator.narrate(event.body)
-        if items.part == part:
-            yield from decided
 
 
 def decision(narrated: Narration) -> Sequence[frames.InputItem]:

@@ -1,19 +1,19 @@
 """Responses that are read: as far as they go, to their end, or as a stream."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
 
+from threadkeep.aside import LogWork
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import TurnNotFound
-from threadkeep.domain.events import LogChunk
+from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.handling.stream import EventStream
-from threadkeep.log.format import decode_chunk
+from threadkeep.log.portions import passing
 from threadkeep.protocols.narrator import Narrator
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead, ResponseStream
@@ -79,9 +79,9 @@ def tools_shown(tools: Iterable[ClientTool]) -> Sequence[Mapping[str, Any]]:
 async def so_far(turns: Turns, turn: Turn, head: ResponseHead) -> frames.Response:
     """A response as far as it goes now."""
     response = ResponseStream(head)
-    _take(response, await turns.read(turn))
+    read = await turns.read(turn, response.events)
     if turn.status is TurnStatus.WAITING:
-        _make(response.pause())
+        await read.end(response.pause)
     if response.response is None:
         raise no_response()
     return response.response
@@ -89,12 +89,12 @@ async def so_far(turns: Turns, turn: Turn, head: ResponseHead) -> frames.Respons
 
 async def ended(log: Follower, head: ResponseHead) -> frames.Response:
     """A response once it has ended."""
-    response = ResponseStream(head)
+    response, work = ResponseStream(head), LogWork()
     async with log:
         async for chunks in log:
-            _take(response, chunks)
+            await work.take(passing(response.events), chunks, at_end=log.has_ended)
             if log.is_paused:
-                _make(response.pause())
+                await work.end(response.pause)
             if response.is_over:
                 break
     if response.response is None:
@@ -105,25 +105,29 @@ async def ended(log: Follower, head: ResponseHead) -> frames.Response:
 async def part_after(turns: Turns, turn: Turn, seen: int) -> int:
     """The part of a turn that the first answer after an event begins."""
     items = Items(turn.id)
-    for chunk in await turns.read(turn):
-        for event in decode_chunk(chunk.events):
-            if event.seq <= seen:
-                items.add(event)
+
+    def take(event: TurnEvent) -> None:
+        if event.seq <= seen:
+            items.add(event)
+
+    await turns.read(turn, take)
     return items.part + 1
 
 
-def items_of(turn: Turn, chunks: Iterable[LogChunk]) -> Sequence[frames.InputItem | frames.OutputItem]:
+async def items_of(turns: Turns, turn: Turn) -> Sequence[frames.InputItem | frames.OutputItem]:
     """All items of a turn, with what was decided between its responses."""
     listed: list[frames.InputItem | frames.OutputItem] = []
     items, decisions = Items(turn.id), Narrator(decision)
-    for chunk in chunks:
-        for event in decode_chunk(chunk.events):
-            if items.begins_part(event):
-                items.close()
-                listed += items.output
-            items.add(event)
-            listed += decisions.narrate(event.body)
-    items.close()
+
+    def take(event: TurnEvent) -> None:
+        if items.begins_part(event):
+            items.close()
+            listed.extend(items.output)
+        items.add(event)
+        listed.extend(decisions.narrate(event.body))
+
+    read = await turns.read(turn, take)
+    await read.end(items.close)
     return [*listed, *items.output]
 
 
@@ -170,14 +174,3 @@ class _ResponseLog:
     def wake(self) -> None:
         """Makes a waiting reader look again."""
         self._log.wake()
-
-
-def _take(response: ResponseStream, chunks: Iterable[LogChunk]) -> None:
-    for chunk in chunks:
-        for event in decode_chunk(chunk.events):
-            _make(response.events(event))
-
-
-def _make(events: Iterable[frames.StreamEvent]) -> None:
-    """Makes events for what they leave behind."""
-    deque(events, maxlen=0)

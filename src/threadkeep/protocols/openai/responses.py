@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from threadkeep.clock import system_clock
-from threadkeep.domain.errors import Conflict, InvalidRequest, MessageNotFound
+from threadkeep.domain.errors import Conflict, EventsExpired, InvalidRequest, MessageNotFound
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.stream import EventStream
@@ -20,10 +20,11 @@ from threadkeep.protocols.openai.decode import (
     input_of,
 )
 from threadkeep.protocols.openai.encode import NOTHING_SEEN
-from threadkeep.protocols.openai.input_items import input_items
+from threadkeep.protocols.openai.input_items import decisions_for, user_message
 from threadkeep.protocols.openai.items import Items
 from threadkeep.protocols.openai.reading import ended, head_of, part_after, so_far, stream
 from threadkeep.protocols.openai.unstored import unstored
+from threadkeep.runtime.following import NO_LONGER_STORED
 
 
 class Deleted(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +57,8 @@ async def get_response(
     after = NOTHING_SEEN if query.starting_after is None else query.starting_after
     # The numbers of a turn whose log was trimmed are others: a reader who knows some gets none of them.
     log = await request.services.turns.follow(turn, 0 if after == NOTHING_SEEN else 1, from_first=True)
-    assert log is not None  # a turn's last event is never its first
+    if log is None:  # a file can claim that a turn had one event
+        raise EventsExpired(NO_LONGER_STORED)
     return stream(log, head, after)
 
 
@@ -86,10 +88,12 @@ async def delete_response(request: RequestContext, *, response_id: str) -> Delet
 async def list_input_items(request: RequestContext, *, response_id: str) -> frames.ItemList:
     """List what a response was given: the user's message, or what was decided."""
     turn, conversation, part = await own_response(request, response_id)
+    if part > 1:
+        return frames.ItemList.of(await decisions_for(request.services.turns, turn, part))
     asked = await request.services.outside.message(conversation, turn.user_message_id)
     if asked is None:
         raise MessageNotFound
-    return frames.ItemList.of(input_items(turn, asked, await request.services.turns.read(turn), part))
+    return frames.ItemList.of([user_message(asked)])
 
 
 def _check(body: CreateResponse) -> None:

@@ -41,11 +41,21 @@ ROUTES = (
         body_has_files=True,
         stores="nothing",
         begins_turn=True,
+        is_large=True,
     ),
-    _route("GET", "responses/{response_id}", responses.get_response, Scope.READ),
+    _route("GET", "responses/{response_id}", responses.get_response, Scope.READ, is_large=True),
     _route("DELETE", "responses/{response_id}", responses.delete_response, Scope.CHAT),
-    _route("POST", "responses/{response_id}/cancel", responses.cancel_response, Scope.CHAT, stores="nothing"),
-    _route("GET", "responses/{response_id}/input_items", responses.list_input_items, Scope.READ),
+    _route(
+        "POST",
+        "responses/{response_id}/cancel",
+        responses.cancel_response,
+        Scope.CHAT,
+        stores="nothing",
+        is_large=True,
+    ),
+    _route(
+        "GET", "responses/{response_id}/input_items", responses.list_input_items, Scope.READ, is_large=True
+    ),
     _route(
         "POST",
         "conversations",
@@ -59,7 +69,9 @@ ROUTES = (
         "POST", "conversations/{conversation}", conversations.update_conversation, Scope.CHAT, stores="text"
     ),
     _route("DELETE", "conversations/{conversation}", conversations.delete_conversation, Scope.CHAT),
-    _route("GET", "conversations/{conversation}/items", conversation_items.list_items, Scope.READ),
+    _route(
+        "GET", "conversations/{conversation}/items", conversation_items.list_items, Scope.READ, is_large=True
+    ),
     _route(
         "POST",
         "conversations/{conversation}/items",
@@ -67,6 +79,7 @@ ROUTES = (
         Scope.CHAT,
         body_has_files=True,
         creates=True,
+        is_large=True,
     ),
     _route("GET", "conversations/{conversation}/items/{item}", conversation_items.get_item, Scope.READ),
     _route("DELETE", "conversations/{conversation}/items/{item}", conversation_items.delete_item, Scope.CHAT),

@@ -16,7 +16,16 @@ from threadkeep.domain.errors import (
     TurnInProgress,
 )
 from threadkeep.domain.events import LogChunk
-from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, ShareId, TurnId, is_uuid, new_uuid
+from threadkeep.domain.ids import (
+    ConversationId,
+    MessageId,
+    PayloadId,
+    ShareId,
+    TurnId,
+    UserId,
+    is_uuid,
+    new_uuid,
+)
 from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.domain.message import ENDS, Message, MessageRole, MessageWindow
 from threadkeep.domain.sharing.share import (
@@ -46,7 +55,7 @@ MOST_PREVIEW_SOURCE = 2_000
 """How many characters of a message its preview is made from, with the marks that it leaves out."""
 PREVIEWED_MESSAGES = 2
 READ_AT_ONCE = 2
-"""Long conversations that are read for a new share, on a node; one of each user."""
+"""How many conversations are read for a new share, and replies for a replay, on a node; one of each user."""
 _NOBODYS = MessageId("")
 """Events name the messages of their turn; a share's events don't."""
 
@@ -159,11 +168,15 @@ class Shares:
         has_more = bool(kept) and any(share.runs_after(kept[-1].seq))
         return await shown_messages(self._store.payloads, kept), has_more
 
-    async def replay(self, share: Share, position: int) -> LogChunk:
+    async def replay(self, user_id: UserId, share: Share, position: int) -> Sequence[LogChunk]:
         """The events of a reply, made from what the share shows of it, so that they show nothing else.
 
         MessageNotFound if the share has no reply at this position, or doesn't show what the agent did.
         """
+        async with self._reads.slot(user_id):
+            return await self._replayed(share, position)
+
+    async def _replayed(self, share: Share, position: int) -> Sequence[LogChunk]:
         seq = share.seq_at(position) if share.with_tools else None
         found, _ = await self.messages(share, after_seq=seq - 1, limit=1) if seq is not None else ((), False)
         if not found or found[0].role is not MessageRole.ASSISTANT:
@@ -178,7 +191,7 @@ class Shares:
             started_at=reply.created_at,
             ended_at=reply.completed_at,
         )
-        return replayed(turn, reply)
+        return await replayed(turn, reply)
 
     async def file(self, token: str, file_id: str, *, preview: bool) -> OpenedFile:
         """A file of a share."""
