@@ -4,109 +4,23 @@ python -m bench.attacks KIND PORT     (`python -m bench.hostile` starts them)
 """
 
 import http.client
-import io
 import json
-import os
+import signal
 import socket
 import sys
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
+from bench import attacks_on_turns
+from bench.attacker import LONG, MALLORY, Caller, again, begin, said
 from bench.hostile_files import docx_bomb
-from threadkeep.domain.ids import UserId
-from threadkeep.domain.user import User
-from threadkeep.http.sign_in.access_tokens import issue_token
 
-SECRET = "the-benchmarks-own-secret-used-nowhere-else"
-MALLORY = f"mallory-{os.getpid()}"
-"""Several attackers are several users: one alone imports one file at a time."""
-TOKEN_S = 3600
 CONNECTIONS = 300
-LONG = 30_000
-"""The messages of a long conversation."""
 HUGE_WORD = "zebra " + "a" * 200_000 + "ational"
 EMPTY_ARRAYS = b"[" + b"[]," * 3_400_000 + b"[]]"
-AT = 1_800_000_000_000
-FORM = {"Content-Type": "multipart/form-data; boundary=b"}
-
-
-def token(user: str) -> str:
-    """Signs a user in."""
-    return issue_token(SECRET, User(UserId(user)), TOKEN_S)
-
-
-class Caller:
-    """A user's one connection."""
-
-    def __init__(self, port: int, user: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        self._headers = {"Authorization": f"Bearer {token(user)}", "Content-Type": "application/json"}
-
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, bytes]:
-        """Asks, and reads the answer to its end."""
-        sent = body if isinstance(body, bytes) else None if body is None else json.dumps(body)
-        self._connection.request(method, path, sent, {**self._headers, **headers})
-        answer = self._connection.getresponse()
-        return answer.status, answer.read()
-
-    def begin(self, method: str, path: str) -> None:
-        """Asks without waiting for the answer."""
-        self._connection.request(method, path, None, self._headers)
-
-    def finish(self) -> None:
-        """Reads the answer to what was begun."""
-        self._connection.getresponse().read()
-
-    def make(self, method: str, path: str, body: Any = None) -> Any:
-        """Asks for what must work."""
-        status, answer = self.call(method, path, body)
-        if status >= 300:
-            raise RuntimeError(f"{method} {path}: {status} {answer[:500]!r}")
-        return json.loads(answer)
-
-    def take_in(self, *messages: Mapping[str, Any]) -> str | None:
-        """Imports a conversation of these messages, as Claude exports them; its id, if it arrived."""
-        talk = {"uuid": f"talk-{time.time_ns()}", "name": "Long", "chat_messages": messages}
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("conversations.json", json.dumps([talk]))
-        part = b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.zip"\r\n\r\n%b\r\n--b--\r\n'
-        status, answer = self.call("POST", "/api/imports", part % packed.getvalue(), **FORM)
-        if status != 202:
-            return None
-        path = f"/api/imports/{json.loads(answer)['id']}"
-        while (run := self.make("GET", path))["status"] == "RUNNING":
-            time.sleep(0.2)
-        return next((it["id"] for it in run["conversations"]), None)
-
-    def long_conversation(self, count: int = LONG) -> tuple[str, str]:
-        """A conversation of many messages, and the id of its last one."""
-        id_ = self.take_in(*_said(count))
-        if id_ is None:
-            raise RuntimeError("the long conversation was not imported")
-        page = self.make("GET", f"/api/conversations/{id_}/messages?order=desc&limit=1")
-        return id_, page["items"][0]["id"]
-
-    def conversation(self, texts: Sequence[str]) -> str:
-        """A new conversation in which this was said, recorded as another engine's runs."""
-        agent = self.make("POST", "/api/agents", {"name": "Measured"})["id"]
-        conversation: str = self.make("POST", f"/api/agents/{agent}/conversations", {})["id"]
-        for number, text in enumerate(texts):
-            run = {"runId": f"run-{number}", "at": AT + number}
-            events = [
-                {**run, "id": f"{number}-a", "type": "ExecutionStarted", "input": text},
-                {**run, "id": f"{number}-b", "type": "ExecutionCompleted", "output": "Understood."},
-            ]
-            self.make("POST", f"/api/conversations/{conversation}/executions", {"events": events})
-        return conversation
-
-
-def begin() -> None:
-    """Says that all is prepared, and the attack begins."""
-    print("begins", flush=True)
+MOST_S = 1800
+"""An attacker ends by then, even if nobody is left to end it."""
 
 
 def search(port: int) -> None:
@@ -121,7 +35,7 @@ def search(port: int) -> None:
 def headers(port: int) -> None:
     """Headers of 10 and of 60 MB, without a sign-in."""
     begin()
-    for size in _again(10_000_000, 60_000_000):
+    for size in again(10_000_000, 60_000_000):
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: " + b"a" * size + b"\r\n\r\n")
             connection.recv(65536)
@@ -130,7 +44,7 @@ def headers(port: int) -> None:
 def bodies(port: int) -> None:
     """10 MB of empty arrays, and of nesting."""
     begin()
-    for body in _again(EMPTY_ARRAYS, b"[" * 10_000_000):
+    for body in again(EMPTY_ARRAYS, b"[" * 10_000_000):
         with suppress(OSError, http.client.HTTPException):
             Caller(port, MALLORY).call("POST", "/api/chat", body)
 
@@ -191,7 +105,7 @@ def long_import(port: int) -> None:
     mallory = Caller(port, MALLORY)
     begin()
     while True:
-        mallory.take_in(*_said(LONG))
+        mallory.take_in(*said(LONG))
         time.sleep(0.2)
 
 
@@ -211,7 +125,7 @@ def histories(port: int) -> None:
     mallory = Caller(port, MALLORY)
     id_, last = mallory.long_conversation()
     begin()
-    for method, path, body in _again(
+    for method, path, body in again(
         ("GET", f"/api/ai-sdk/chat/{id_}", None),
         ("GET", f"/api/conversations/{id_}/context?limit=200", None),
         ("POST", f"/api/conversations/{id_}/shares", {"messageId": last}),
@@ -224,7 +138,7 @@ def previews(port: int) -> None:
     """A link to a conversation of megabytes, as chat programs fetch it by themselves."""
     mallory = Caller(port, MALLORY)
     text = "[a](b) **c** `d` " * 400_000
-    id_ = mallory.take_in(*_said(1), {"uuid": "r", "sender": "assistant", "text": text})
+    id_ = mallory.take_in(*said(1), {"uuid": "r", "sender": "assistant", "text": text})
     page = mallory.make("GET", f"/api/conversations/{id_}/messages?order=desc&limit=1")
     share = mallory.make("POST", f"/api/conversations/{id_}/shares", {"messageId": page["items"][0]["id"]})
     path = "/s/" + share["url"].rpartition("/")[2]
@@ -238,7 +152,7 @@ def reports(port: int) -> None:
     mallory = Caller(port, MALLORY)
     note = "".join(f"[^{number}]" for number in range(25_000))
     replies = [{"uuid": f"r{it}", "sender": "assistant", "text": note} for it in range(3)]
-    id_ = mallory.take_in(*_said(1), *replies)
+    id_ = mallory.take_in(*said(1), *replies)
     callers = [Caller(port, MALLORY) for _ in range(7)]
     begin()
     while True:
@@ -297,19 +211,8 @@ ATTACKS: dict[str, Callable[[int], None]] = {
     "items": items,
     "pages": pages,
     "whole-bodies": whole_bodies,
+    **attacks_on_turns.ATTACKS,
 }
-
-
-def _said(count: int) -> list[dict[str, str]]:
-    return [
-        {"uuid": f"m{it}", "sender": "human" if it % 2 == 0 else "assistant", "text": f"Sentence {it}."}
-        for it in range(count)
-    ]
-
-
-def _again(*values: Any) -> Iterator[Any]:
-    while True:
-        yield from values
 
 
 def _dial(port: int, beginning: bytes) -> socket.socket:
@@ -337,4 +240,5 @@ def _wait_until_read(caller: Caller, path: str) -> None:
 
 
 if __name__ == "__main__":
+    signal.alarm(MOST_S)
     ATTACKS[sys.argv[1]](int(sys.argv[2]))

@@ -23,7 +23,8 @@ from tests.postgres import PostgresServer
 from tests.serving import Server
 
 from bench import results
-from bench.attacks import ATTACKS, SECRET, Caller
+from bench.attacker import SECRET, Caller
+from bench.attacks import ATTACKS
 from bench.table import render
 from threadkeep.testing import ScriptedModel
 
