@@ -407,6 +407,7 @@ CREATE TABLE tk_messages (
     error text,
     file_count bigint NOT NULL DEFAULT 0,
     id uuid NOT NULL,
+    joins boolean NOT NULL DEFAULT false,
     model text,
     on_path boolean NOT NULL,
     parent_id uuid,
@@ -452,6 +453,17 @@ CREATE TABLE tk_outside_messages (
     CONSTRAINT tk_outside_messages_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
     CONSTRAINT tk_outside_messages_message_id_fkey FOREIGN KEY (message_id) REFERENCES tk_messages(id) ON DELETE CASCADE,
     CONSTRAINT tk_outside_messages_pkey PRIMARY KEY (conversation_id, outside_id)
+);
+CREATE TABLE tk_path_moves (
+    after_seq bigint NOT NULL,
+    conversation_id uuid NOT NULL,
+    id uuid NOT NULL,
+    state text NOT NULL,
+    to_seq bigint NOT NULL,
+    touched_at bigint NOT NULL,
+    CONSTRAINT tk_path_moves_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_path_moves_pkey PRIMARY KEY (conversation_id),
+    CONSTRAINT tk_path_moves_state_check CHECK ((state = ANY (ARRAY['prepared'::text, 'done'::text, 'left'::text])))
 );
 CREATE TABLE tk_payload_contents (
     content bytea NOT NULL,
@@ -792,6 +804,7 @@ CREATE INDEX tk_outside_conversation ON public.tk_outside_conversations USING bt
 CREATE UNIQUE INDEX tk_outside_conversations_pkey ON public.tk_outside_conversations USING btree (user_id, outside_id);
 CREATE INDEX tk_outside_message ON public.tk_outside_messages USING btree (message_id);
 CREATE UNIQUE INDEX tk_outside_messages_pkey ON public.tk_outside_messages USING btree (conversation_id, outside_id);
+CREATE UNIQUE INDEX tk_path_moves_pkey ON public.tk_path_moves USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_payload_contents_pkey ON public.tk_payload_contents USING btree (conversation_id, sha256);
 CREATE INDEX tk_payloads_by_content ON public.tk_payloads USING btree (conversation_id, sha256);
 CREATE UNIQUE INDEX tk_payloads_pkey ON public.tk_payloads USING btree (id);

@@ -419,6 +419,7 @@ CREATE TABLE tk_messages (
     error text,
     created_at bigint NOT NULL,
     completed_at bigint,
+    joins boolean NOT NULL DEFAULT FALSE,
     CHECK ((role = 'assistant' AND status <> 'COMPLETED') OR trim(content, :blank) <> '' OR (role = 'user' AND file_count > 0))
 );
 CREATE TABLE tk_meta (
@@ -441,6 +442,14 @@ CREATE TABLE tk_outside_messages (
     outside_id text NOT NULL,
     message_id uuid NOT NULL REFERENCES tk_messages (id) ON DELETE CASCADE,
     PRIMARY KEY (conversation_id, outside_id)
+);
+CREATE TABLE tk_path_moves (
+    conversation_id uuid NOT NULL PRIMARY KEY REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    id uuid NOT NULL,
+    after_seq bigint NOT NULL,
+    to_seq bigint NOT NULL,
+    state text NOT NULL CHECK (state IN ('prepared', 'done', 'left')),
+    touched_at bigint NOT NULL
 );
 CREATE TABLE tk_payload_contents (
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,

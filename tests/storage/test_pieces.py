@@ -40,7 +40,7 @@ from threadkeep.domain.user import User
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
-from threadkeep.storage import purging
+from threadkeep.storage import pieces, purging
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
 from threadkeep.storage.executions import RecordedRun
 from threadkeep.storage.imports import writing
@@ -61,9 +61,9 @@ WORDS = b"The ferry leaves at noon."
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writing, "ROWS_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(purging, "AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(purging, "FIRST_AT_ONCE", AT_ONCE)
-    monkeypatch.setattr(purging, "SLOW_S", 60)
+    monkeypatch.setattr(pieces, "AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(pieces, "FIRST_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(pieces, "SLOW_S", 60)
 
 
 class Pieces:

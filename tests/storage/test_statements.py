@@ -46,6 +46,7 @@ REASONS: Mapping[Scan, str] = {
     Scan("inspection._SERVERS", "tk_agents"): "asked by the doctor",
     Scan("jobs._RELEASE", "tk_jobs"): FEW,
     Scan("jobs._RELEASE_ALL", "tk_jobs"): FEW,
+    Scan("path_moves._FIND_SETTLING", "tk_path_moves"): FEW,
     Scan("purging.HOLD_LEFT", "tk_conversations"): PARTIAL,
     Scan("purging.LET_ALL_GO", "tk_conversations"): PARTIAL,
     Scan("spending.charges._CHARGE", "tk_reservations"): "stops at the first row",

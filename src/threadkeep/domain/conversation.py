@@ -63,6 +63,8 @@ class Branch:
     """The last message of the branch."""
     archived_to_seq: int = 0
     """The last message that a summary covers on the branch."""
+    move_id: str | None = None
+    """Names its way onto the path, if that has begun: a long one does so in pieces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class Node:
             beat(loops, "takeover of turns", self._recovery.recover_abandoned),
             beat(loops, "expiry of approvals", self._recovery.end_expired),
             beat(loops, "end of turns that nobody follows", followers.look),
+            beat(loops, "rest of moved paths", store.branches.settle),
         ]
 
     async def recover_abandoned(self) -> None:

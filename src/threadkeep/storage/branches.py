@@ -4,16 +4,19 @@ A child's number is larger than its parent's. So the active path is a range of t
 seq)`, and moving it changes only what follows the fork.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from threadkeep.domain.conversation import Branch, Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, MessageId
 from threadkeep.domain.message import Message, MessageStatus
+from threadkeep.storage import path_moves
 from threadkeep.storage.compactions import RENEW_ARCHIVED
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Rows, Statement
+from threadkeep.storage.path_moves import on_path
 from threadkeep.storage.siblings import Siblings, family_sizes, siblings
 
 
@@ -27,11 +30,11 @@ class OutlinedMessage(NamedTuple):
 
 # From a message back to the first one that is on the path.
 _BACK = Statement(
-    """WITH RECURSIVE back (id, parent_id, seq, on_path) AS (
-        SELECT id, parent_id, seq, on_path FROM tk_messages
+    f"""WITH RECURSIVE back (id, parent_id, seq, on_path) AS (
+        SELECT id, parent_id, seq, {on_path()} FROM tk_messages
         WHERE id = :message_id AND conversation_id = :conversation_id
         UNION ALL
-        SELECT before.id, before.parent_id, before.seq, before.on_path
+        SELECT before.id, before.parent_id, before.seq, {on_path("before")}
         FROM back JOIN tk_messages AS before ON before.id = back.parent_id
         WHERE NOT back.on_path AND before.conversation_id = :conversation_id)
     SELECT id, seq, on_path FROM back ORDER BY seq"""
@@ -55,32 +58,30 @@ _NEWEST_REPLY = Statement(
 # Read with a branch, and again before the path moves: if the count differs, or the fork is off the path, the
 # branch is outdated.
 _COUNT_AFTER = Statement(
-    """SELECT COUNT(*) FROM tk_messages
-    WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
+    f"""SELECT COUNT(*) FROM tk_messages
+    WHERE conversation_id = :conversation_id AND {on_path()} AND seq > :fork_seq"""
 )
 _IS_ON_PATH = Statement(
-    "SELECT 1 FROM tk_messages WHERE conversation_id = :conversation_id AND on_path AND seq = :seq"
+    f"SELECT 1 FROM tk_messages WHERE conversation_id = :conversation_id AND {on_path()} AND seq = :seq"
 )
 # How far the branch will be archived: by the newest compaction whose last message is on it.
 _ARCHIVED = Statement(
-    """SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
+    f"""SELECT COALESCE(MAX(compaction.to_seq), 0) FROM tk_compactions AS compaction
     JOIN tk_messages AS last
         ON last.conversation_id = compaction.conversation_id AND last.seq = compaction.to_seq
     WHERE compaction.conversation_id = :conversation_id
-        AND ((last.on_path AND last.seq <= :fork_seq) OR last.id IN ({ids}))"""
+        AND (({on_path("last")} AND last.seq <= :fork_seq) OR last.id IN ({{ids}}))"""
 )
-# Only what follows the fork changes.
+# Only what follows the fork changes, and only if that is little (`path_moves`).
 _HIDE = Statement(
     """UPDATE tk_messages SET on_path = FALSE
     WHERE conversation_id = :conversation_id AND on_path AND seq > :fork_seq"""
 )
-_SHOW = Statement(
-    "UPDATE tk_messages SET on_path = TRUE WHERE id IN ({ids}) AND conversation_id = :conversation_id"
-)
+_SHOW = Statement("UPDATE tk_messages SET on_path = TRUE WHERE id IN ({ids})")
 # A message's place and state, without its text.
 _OUTLINE = Statement(
-    """SELECT id, seq, status FROM tk_messages WHERE conversation_id = :conversation_id
-        AND seq > :after_seq AND seq <= :to_seq AND on_path ORDER BY seq LIMIT :limit"""
+    f"""SELECT id, seq, status FROM tk_messages WHERE conversation_id = :conversation_id
+        AND seq > :after_seq AND seq <= :to_seq AND {on_path()} ORDER BY seq LIMIT :limit"""
 )
 _OUTLINE_OF_ALL = Statement(
     """SELECT id, seq, status FROM tk_messages WHERE conversation_id = :conversation_id
@@ -137,7 +138,36 @@ class SqlBranches:
 
         StorageConflict if a turn has begun in it or its path has changed since it was read.
         """
-        await self._database.write(lambda: _follow(conversation, branch))
+        last_seq, tip_id = conversation.last_seq, conversation.tip_id
+        async with self.prepared(conversation.id, branch, last_seq=last_seq, tip_id=tip_id) as ready:
+            await self._database.write(lambda: _follow(conversation, ready))
+
+    @asynccontextmanager
+    async def prepared(
+        self,
+        conversation_id: ConversationId,
+        branch: Branch,
+        *,
+        last_seq: int,
+        tip_id: MessageId | None,
+    ) -> AsyncGenerator[Branch]:
+        """The branch, which a small transaction within this context can make the active path.
+
+        StorageConflict if the conversation no longer has this last number and this tip.
+        """
+        async with path_moves.prepared(
+            self._database,
+            conversation_id,
+            branch,
+            last_seq=last_seq,
+            tip_id=tip_id,
+            check=lambda: _check_fork(conversation_id, branch),
+        ) as ready:
+            yield ready
+
+    async def settle(self) -> None:
+        """Finishes what is left to do once long paths have moved, or have not."""
+        await path_moves.settle_all(self._database)
 
     async def siblings(self, conversation_id: ConversationId, messages: Iterable[Message]) -> Siblings:
         """The siblings of those messages that have any."""
@@ -197,12 +227,19 @@ def _follow(conversation: Conversation, branch: Branch) -> Plan[None]:
 
 
 def move_path(conversation_id: ConversationId, branch: Branch) -> Plan[None]:
-    """Takes messages after the fork off the path and puts the branch on it; the conversation is locked."""
-    yield from _check_fork(conversation_id, branch)
-    if branch.hidden:
-        yield _HIDE(conversation_id=conversation_id, fork_seq=branch.fork_seq)
-    if branch.shown:
-        yield _SHOW(conversation_id=conversation_id, ids=to_json(branch.shown))
+    """Takes messages after the fork off the path and puts the branch on it; the conversation is locked.
+
+    A long branch must have been `prepared`.
+    """
+    if branch.move_id is not None:
+        yield from path_moves.done(conversation_id, branch)
+    else:
+        yield from path_moves.check_settled(conversation_id)
+        yield from _check_fork(conversation_id, branch)
+        if branch.hidden:
+            yield _HIDE(conversation_id=conversation_id, fork_seq=branch.fork_seq)
+        if branch.shown:
+            yield _SHOW(ids=to_json(branch.shown))
     yield RENEW_ARCHIVED(conversation_id=conversation_id)
 
 

@@ -11,6 +11,7 @@ from threadkeep.domain.message import Message
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.messages import add_card
+from threadkeep.storage.path_moves import on_path
 from threadkeep.storage.users import ENSURE_USER, lock_known
 
 CheckUnread = Callable[[int], None]
@@ -53,7 +54,7 @@ _MARK_READ = Statement(
 _DELETE = Statement("DELETE FROM tk_briefings WHERE user_id = :user_id AND id = :id RETURNING id")
 # Only run if the latest card has left the path: it scans the whole path.
 _CARD_ON_PATH = Statement(
-    """SELECT id FROM tk_messages WHERE conversation_id = :conversation_id AND on_path
+    f"""SELECT id FROM tk_messages WHERE conversation_id = :conversation_id AND {on_path()}
         AND content_type = 'briefing_card' AND content LIKE :named
     ORDER BY seq DESC LIMIT 1"""
 )

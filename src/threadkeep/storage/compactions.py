@@ -9,6 +9,7 @@ from threadkeep.domain.compaction import Compaction, CompactionProgress
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import CompactionId, ConversationId
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
+from threadkeep.storage.path_moves import on_path
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, count
 
 _COLUMNS = """id, conversation_id, from_seq, to_seq, summary, archived_count, tokens_before, tokens_after,
@@ -34,7 +35,7 @@ _ARCHIVE = Statement(
     f"""UPDATE tk_conversations SET archived_to_seq = :to_seq, {_RESET_WINDOW}
     WHERE id = :conversation_id AND archived_to_seq = :expected AND deleted_at IS NULL
         AND EXISTS (SELECT 1 FROM tk_messages
-            WHERE conversation_id = :conversation_id AND seq = :to_seq AND on_path)
+            WHERE conversation_id = :conversation_id AND seq = :to_seq AND {on_path()})
     RETURNING id"""
 )
 # Only the compaction in force can be undone. RENEW_ARCHIVED then finds the one before it.
@@ -47,7 +48,7 @@ RENEW_ARCHIVED = Statement(
     f"""UPDATE tk_conversations SET {_RESET_WINDOW}, archived_to_seq = COALESCE((
         SELECT MAX(compaction.to_seq) FROM tk_compactions AS compaction
         JOIN tk_messages AS last ON last.conversation_id = compaction.conversation_id
-            AND last.seq = compaction.to_seq AND last.on_path
+            AND last.seq = compaction.to_seq AND {on_path("last")}
         WHERE compaction.conversation_id = :conversation_id), 0)
     WHERE id = :conversation_id"""
 )

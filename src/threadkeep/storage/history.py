@@ -16,6 +16,7 @@ from threadkeep.search.reading import first_places, terms_of
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Rows, Statement
 from threadkeep.storage.messages import text_of
+from threadkeep.storage.path_moves import on_path
 from threadkeep.storage.terms import collection_of, match_query, numbered
 
 
@@ -98,12 +99,13 @@ _KNOW = Statement(
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
 # The entry of a title has no message: its text and time are those of the conversation.
-_FOUND = """entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
+_FOUND = f"""entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
     message.seq, message.role,
     COALESCE(CASE message.content_type
         WHEN 'text' THEN SUBSTR(message.content, 1, CAST(:longest AS INTEGER)) ELSE message.content
         END, conversation.title), COALESCE(message.content_type, 'text'),
-    COALESCE(message.created_at, conversation.created_at), COALESCE(message.on_path, TRUE)"""
+    COALESCE(message.created_at, conversation.created_at),
+    COALESCE({on_path("message", "message.conversation_id")}, TRUE)"""
 _WITHIN_TIME = """COALESCE(message.created_at, conversation.created_at) >= :since
         AND COALESCE(message.created_at, conversation.created_at) < :until"""
 

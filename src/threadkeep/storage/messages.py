@@ -33,6 +33,7 @@ from threadkeep.storage.database.unchecked import unchecked
 from threadkeep.storage.feedback import feedback_on
 from threadkeep.storage.file_rows import mark_sent
 from threadkeep.storage.parts import decode_card, to_columns, to_parts
+from threadkeep.storage.path_moves import on_path
 from threadkeep.storage.siblings import MOST_SIBLINGS_A_PAGE, Siblings, family_sizes, siblings
 from threadkeep.storage.text_bytes import ROW_BYTES, message_bytes
 from threadkeep.storage.tool_calls import (
@@ -78,6 +79,7 @@ class MessagePage(NamedTuple):
 
 COLUMNS = """id, conversation_id, seq, turn_id, role, content, content_type, parts, status, created_at,
     completed_at, token_count, usage, model, error, parent_id, on_path, tool_call_count"""
+_OF_ANY_PATH = COLUMNS.replace("on_path", f"{on_path()} AS on_path")
 _MOST_OTHER_BYTES = 4 * 1024
 
 
@@ -85,7 +87,7 @@ def _page(order: str, condition: str = "") -> Statement:
     """A page. SQLite reads row after row until there are `most_bytes`; PostgreSQL, which sends all rows at
     once, adds their sizes up first.
     """
-    rows = f"""SELECT {COLUMNS} FROM tk_messages
+    rows = f"""SELECT {COLUMNS if condition else _OF_ANY_PATH} FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq {condition}
     ORDER BY seq {order} LIMIT :limit OFFSET :offset"""
     return Statement(
@@ -99,8 +101,8 @@ def _page(order: str, condition: str = "") -> Statement:
 
 
 # Pages of the active path, and of all messages, from either end.
-_PATH = _page("ASC", "AND on_path")
-_PATH_NEWEST_FIRST = _page("DESC", "AND on_path")
+_PATH = _page("ASC", f"AND {on_path()}")
+_PATH_NEWEST_FIRST = _page("DESC", f"AND {on_path()}")
 _ALL = _page("ASC")
 _ALL_NEWEST_FIRST = _page("DESC")
 PAGES = {  # by whether the newest come first, and whether those off the path are in it
@@ -115,8 +117,9 @@ _GOES_ON = Statement(
     WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq LIMIT 1"""
 )
 _GOES_ON_ON_PATH = Statement(
-    """SELECT 1 FROM tk_messages
-    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND on_path LIMIT 1"""
+    f"""SELECT 1 FROM tk_messages
+    WHERE conversation_id = :conversation_id AND seq > :after_seq AND seq < :before_seq AND {on_path()}
+    LIMIT 1"""
 )
 
 # The tool calls of a message have rows of their own, and `tool_call_count` tells whether there are any.

@@ -6,7 +6,6 @@ go some hundred at a time, its own row last. If a crash ends this, the next clea
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from time import perf_counter
 from typing import TypeVar
 
 from threadkeep.domain.errors import StorageConflict
@@ -15,6 +14,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import forget_files_of, forget_some_of_user
+from threadkeep.storage.pieces import Pace
 from threadkeep.storage.receipts import forget_some_receipts
 
 S = TypeVar("S")
@@ -22,11 +22,6 @@ T = TypeVar("T")
 
 PURGE = "purge"
 """Holds a conversation that is being purged."""
-AT_ONCE = 300
-"""Rows of a transaction. The first ones have fewer: rows can be large."""
-FIRST_AT_ONCE = 30
-SLOW_S = 0.05
-"""A transaction that takes longer is followed by a smaller one."""
 CONVERSATIONS_AT_ONCE = 20
 SILENT_MS = 10 * 60 * 1000
 """A writer adds pieces much more often, unless its process has ended."""
@@ -65,6 +60,7 @@ OF_CONVERSATIONS: Mapping[str, Statement] = {
     "tk_creation_keys": _some("tk_creation_keys", "user_id, idempotency_key"),
     "tk_searchable": _some("tk_searchable", "conversation_id"),
     "tk_tool_calls": _some("tk_tool_calls", "turn_id, tool_call_id"),
+    "tk_path_moves": _some("tk_path_moves", "conversation_id"),
     "tk_messages": _some("tk_messages", "id"),
     "tk_turns": _some("tk_turns", "id"),
 }
@@ -198,16 +194,14 @@ async def _in_pieces(
     begin: S,
 ) -> None:
     """Writes pieces until there is no more; each says where the next one begins."""
-    place, most = begin, FIRST_AT_ONCE
+    place, pace = begin, Pace()
     while True:
-        begun, limit = perf_counter(), min(most, AT_ONCE)
-        plan = partial(piece, place, limit)
-        next_place, freed = await patiently(partial(database.write, plan))
-        await contents.remove(freed)
+        with pace.piece() as most:
+            next_place, freed = await patiently(partial(database.write, partial(piece, place, most)))
+            await contents.remove(freed)
         if next_place is None:
             return
         place = next_place
-        most = max(limit // 2, 1) if perf_counter() - begun > SLOW_S else limit * 2
 
 
 def _forget_some(

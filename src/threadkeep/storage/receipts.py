@@ -10,6 +10,7 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.receipt import Receipt, TurnReceipt
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.path_moves import on_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,10 @@ _GET = Statement(
 )
 # Nearly always the previous reply: found by walking back along the path.
 NEWEST = Statement(
-    """SELECT kept.receipt, reply.seq > conversation.window_reset_seq FROM tk_messages AS reply
+    f"""SELECT kept.receipt, reply.seq > conversation.window_reset_seq FROM tk_messages AS reply
     JOIN tk_receipts AS kept ON kept.turn_id = reply.turn_id
     JOIN tk_conversations AS conversation ON conversation.id = reply.conversation_id
-    WHERE reply.conversation_id = :conversation_id AND reply.on_path AND reply.role = 'assistant'
+    WHERE reply.conversation_id = :conversation_id AND {on_path("reply")} AND reply.role = 'assistant'
     ORDER BY reply.seq DESC LIMIT 1"""
 )
 _TEXTS = Statement(

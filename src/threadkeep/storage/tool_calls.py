@@ -12,6 +12,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus
 from threadkeep.storage.database.columns import to_json, to_json_or_null, to_object, to_value
 from threadkeep.storage.database.connector import Query, Row, Statement
 from threadkeep.storage.database.unchecked import unchecked
+from threadkeep.storage.path_moves import on_path
 
 COLUMNS = """turn_id, tool_call_id, message_id, tool_name, server, arguments, status, created_at, result,
     error, chart_data, duration_ms, artifact_ids, model_name, refs"""
@@ -46,7 +47,7 @@ TOOL_CALLS_OF_MESSAGES = Statement(
     f"""SELECT {COLUMNS} FROM tk_tool_calls WHERE message_id IN (
         SELECT id FROM tk_messages
         WHERE conversation_id = :conversation_id AND seq BETWEEN :first AND :last AND tool_call_count > 0
-            AND (on_path OR :with_overwritten))
+            AND (({on_path()}) OR :with_overwritten))
     ORDER BY message_id, position"""
 )
 # Ids of new calls are made unique in their conversation: these are taken.
@@ -76,7 +77,7 @@ _OF_CALL = ", ".join(f"call.{name.strip()}" for name in COLUMNS.split(","))
 NEWEST_ROLE = Statement(
     f"""SELECT {_OF_CALL} FROM tk_tool_calls AS call
     JOIN tk_messages AS message ON message.id = call.message_id
-    WHERE call.conversation_id = :conversation_id AND call.created_at >= :since AND message.on_path
+    WHERE call.conversation_id = :conversation_id AND call.created_at >= :since AND {on_path("message")}
         AND call.server = 'promptx' AND call.tool_name = 'promptx_action' AND call.status = 'ok'
     ORDER BY call.created_at DESC, call.position DESC LIMIT 1"""
 )

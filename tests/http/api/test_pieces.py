@@ -23,6 +23,8 @@ from threadkeep.domain.ids import AgentId
 from threadkeep.domain.message import MessageWindow
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignConversation, ForeignMessage, ForeignText
+from threadkeep.storage import path_moves, pieces
+from threadkeep.storage.database.connector import Database
 from threadkeep.storage.imports import writing
 from threadkeep.testing import Say, ScriptedModel, until
 
@@ -185,6 +187,54 @@ async def test_long_conversation_never_keeps_the_event_loop(api: Api, alice: htt
         assert (await alice.delete(f"{path}?purge=true")).status_code == 204
     longest = {"import": importing[-1], "fork": forking[-1], "share": sharing[-1], "purge": purging[-1]}
     assert max(longest.values()) < MOST_S, longest
+
+
+async def test_model_reads_the_path_that_a_request_moved_to_before_the_old_one_is_cleared_away(
+    talk: Talk, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pieces, "AT_ONCE", 2)
+    monkeypatch.setattr(pieces, "FIRST_AT_ONCE", 2)
+    go_on, cleared, settle = asyncio.Event(), asyncio.Event(), path_moves.settle_all
+
+    async def later(database: Database) -> None:
+        await go_on.wait()
+        await settle(database)
+        cleared.set()
+
+    monkeypatch.setattr(path_moves, "settle_all", later)
+    conversation = await talk.titled_conversation()
+    url = f"/api/conversations/{conversation}"
+    for number in (1, 2, 3):
+        model.script([Say(f"a{number}")])
+        await talk.ask(conversation, f"q{number}")
+    _, reply, *_, last = await items(talk.client, f"{url}/messages")
+
+    async def path() -> list[str]:
+        return [it["content"] for it in await items(talk.client, f"{url}/messages")]
+
+    async def post(what: str, body: Json) -> list[str]:
+        """Asks for it; returns what the model was sent for that."""
+        asked = await talk.client.post(f"{url}/{what}", json=body)
+        assert asked.status_code == 200, asked.text
+        return [it["content"] for it in model.requests[-1].body["messages"][1:]]
+
+    model.script([Say("a1 once more")])
+    assert await post("regenerate?wait=true", {"messageId": reply["id"]}) == ["q1"]
+    assert await path() == ["q1", "a1 once more"]
+    await post("path", {"messageId": last["id"]})
+    assert await path() == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    model.script([Say("a1 edited")])
+    assert await post("messages?wait=true", {"content": "q1 edited", "parentId": None}) == ["q1 edited"]
+    assert await path() == ["q1 edited", "a1 edited"]
+    model.script([Say("a4")])
+    asked = await post("messages?wait=true", {"content": "q4", "parentId": last["id"]})
+    assert asked == (moved := ["q1", "a1", "q2", "a2", "q3", "a3", "q4"])
+    assert await path() == [*moved, "a4"]
+    others = [it["content"] for it in await talk.messages(conversation) if it["status"] == "OVERWRITTEN"]
+    assert others == ["a1 once more", "q1 edited", "a1 edited"]
+    go_on.set()
+    await cleared.wait()
+    assert await path() == [*moved, "a4"]
 
 
 async def test_no_more_messages_are_copied_or_added_than_the_operator_allows(

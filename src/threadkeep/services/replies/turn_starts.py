@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
@@ -100,9 +101,23 @@ class TurnStarts:
     ) -> tuple[Turn, Conversation]:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
         await self.reserve(claim, user, agent, new.begun)
-        claim.is_beginning = True
-        await self._runner.begin(new, self._course(user, agent, claim))
+        async with self._ready(new) as ready:
+            claim.is_beginning = True
+            await self._runner.begin(ready, self._course(user, agent, claim))
         return new.begun.turn, new.begun.conversation
+
+    @asynccontextmanager
+    async def _ready(self, new: NewTurn) -> AsyncGenerator[NewTurn]:
+        """A turn whose start is a small transaction, also if it moves the path to a long branch."""
+        begun = new.begun
+        if begun.branch is None:
+            yield new
+            return
+        last_seq = (begun.user_message or begun.assistant_message).seq - 1
+        async with self._store.branches.prepared(
+            begun.conversation.id, begun.branch, last_seq=last_seq, tip_id=begun.previous_tip_id
+        ) as branch:
+            yield replace(new, begun=replace(begun, branch=branch))
 
     def prepare_next_of(self, user: User) -> PrepareNextTurn:
         """Prepares the turns of a user's queued messages, one after the other."""
