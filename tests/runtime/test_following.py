@@ -53,7 +53,7 @@ async def test_turn_is_followed_and_aborted_from_another_node(nodes: Nodes, stor
     await there.abort(begun.turn.id)
 
 
-@pytest.mark.parametrize(("store_of", "look"), [(SqlTurns, "status"), (SqlTurnLog, "read")])
+@pytest.mark.parametrize(("store_of", "look"), [(SqlTurns, "status"), (SqlTurnLog, "page")])
 async def test_follower_that_comes_just_when_a_turn_ends_sees_its_end(
     nodes: Nodes, store: Store, monkeypatch: pytest.MonkeyPatch, store_of: Any, look: str
 ):

@@ -1,5 +1,6 @@
 """Shares: their owner makes, lists and revokes them; everyone with the link reads them, and nobody else."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -49,6 +50,30 @@ async def conversation(api: Api, alice: httpx.AsyncClient) -> Json:
     made = await new_conversation(alice, title="Ferries")
     await keep_turn(api.store, await stored(api, made), "When?", "At noon.")
     return made
+
+
+@ONLY_SQLITE
+async def test_readers_of_replays_take_turns(
+    alice: httpx.AsyncClient, bob: httpx.AsyncClient, conversation: Json, monkeypatch: pytest.MonkeyPatch
+):
+    made = await share(alice, conversation["id"], tools=True)
+    at_once, most, make = 0, 0, shares.replayed
+
+    async def counted(*of: Any) -> Any:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0.01)
+        at_once -= 1
+        return await make(*of)
+
+    monkeypatch.setattr(shares, "replayed", counted)
+    path = f"/api/shares/{made['token']}/replays/2"
+    for clients, expected in (((bob,) * 4, 1), ((alice, bob) * 4, shares.READ_AT_ONCE)):
+        most = 0
+        found = await asyncio.gather(*(client.get(path) for client in clients))
+        assert all("At noon." in it.text for it in found)
+        assert most == expected
 
 
 async def test_share_is_read_by_its_link_until_it_is_revoked(
