@@ -11,7 +11,7 @@ SOURCE = ROOT / "src" / "threadkeep"
 
 _FILE = re.compile(r"`((?:[\w-]+/)+[\w.-]*|\w+\.py)`")
 _NAME_IN_FILE = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)?)`\s+in\s+`([\w/]+\.py)`")
-_MADE_BY_A_COMMAND = ("build/", "threadkeep-", "web/dist/", "src/threadkeep/page/")
+_MADE_BY_A_COMMAND = ("build/", "dist/", "threadkeep-", "web/dist/", "src/threadkeep/page/")
 
 
 FOLDERS = (SOURCE, ROOT, ROOT / "web", ROOT / "web/packages/client", ROOT / "web/packages/client/src")
