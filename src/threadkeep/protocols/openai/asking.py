@@ -15,6 +15,7 @@ from threadkeep.domain.errors import (
     Conflict,
     ConversationNotFound,
     InvalidRequest,
+    MessageContentRequired,
     TurnNotFound,
 )
 from threadkeep.domain.ids import TurnId
@@ -59,7 +60,13 @@ async def ask(request: RequestContext, body: CreateResponse, given: Input) -> As
         raise ApprovalNotFound("No response of yours waits for this.", param="input")
     if after is not None and after.status is TurnStatus.RUNNING:
         raise Conflict("The previous response is still in progress. Wait for it, or cancel it.")
-    return Asked(*await _begin(request, conversation, after, body, given))
+    try:
+        return Asked(*await _begin(request, conversation, after, body, given))
+    except MessageContentRequired:
+        # The same request may have begun the reply to what was added since we looked.
+        if (before := await _asked_before(request, conversation, after, given)) is not None:
+            return before
+        raise
 
 
 async def _asked_before(
