@@ -197,7 +197,7 @@ async def test_retry_of_asking_for_a_reply_to_what_was_added_returns_that_reply(
 async def test_retry_that_asks_about_newly_added_items_is_answered(talk: Talk):
     item = {"role": "user", "content": "One."}
     conversation = (await talk.client.post("/v1/conversations", json={"items": [item]})).json()["id"]
-    body = {"conversation": conversation, "input": []}
+    body: dict[str, Any] = {"conversation": conversation, "input": []}
     first = await talk.client.post("/v1/responses", json=body)
     items = {"items": [{"role": "user", "content": "Two."}]}
     assert (await talk.client.post(f"/v1/conversations/{conversation}/items", json=items)).is_success
