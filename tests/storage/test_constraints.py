@@ -130,6 +130,10 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "conversation_id": at.conversation, "run_id": "r", "parts": 1, "bytes": 1, "has_start": False,
         "has_end": False,
     },
+    "tk_path_moves": lambda at: {
+        "conversation_id": at.conversation, "id": new_uuid(), "after_seq": 0, "to_seq": 2, "state": "left",
+        "touched_at": NOW,
+    },
     "tk_briefings": lambda at: {
         "id": new_uuid(), "agent_id": at.agent, "user_id": at.user, "title": "t", "summary": "s",
         "priority": "P1", "message_id": at.message, "created_at": NOW,
