@@ -115,6 +115,7 @@ OF_EVERY_SERVER = {
     "takeover of turns",
     "expiry of approvals",
     "end of turns that nobody follows",
+    "rest of moved paths",
     "following changes of gateways",
     "looking at gateways",
 }

@@ -16,7 +16,7 @@ from threadkeep.domain.errors import StorageConflict, StorageUnavailable
 from threadkeep.domain.message import MessageWindow
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
-from threadkeep.storage import pieces
+from threadkeep.storage.database import pieces
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
 from threadkeep.storage.store import Store, store_on, store_reading
 

@@ -40,7 +40,8 @@ from threadkeep.domain.user import User
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignCall, ForeignConversation, ForeignMessage, ForeignText
 from threadkeep.imports.ids import ImportIds
-from threadkeep.storage import pieces, purging
+from threadkeep.storage import purging
+from threadkeep.storage.database import pieces
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement, single
 from threadkeep.storage.executions import RecordedRun
 from threadkeep.storage.imports import writing

@@ -35,7 +35,7 @@ from threadkeep.storage.executions import (
     event_rows,
     is_large,
 )
-from threadkeep.storage.recorded_turns import Recorded, RecordedRows, recorded_rows
+from threadkeep.storage.imports.recorded_turns import Recorded, RecordedRows, recorded_rows
 from threadkeep.storage.store import Store
 
 MOST_EVENTS_AT_ONCE = 1_000

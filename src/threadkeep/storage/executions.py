@@ -18,7 +18,7 @@ from threadkeep.domain.ids import FIRST_UUID, ConversationId, TurnId, UserId
 from threadkeep.storage.conversations import LOCK, ConversationRows
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.recorded_turns import RecordedRows, add_recorded
+from threadkeep.storage.imports.recorded_turns import RecordedRows, add_recorded
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, count
 from threadkeep.storage.turns import run_key, run_of
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from threadkeep.domain.conversation import Branch
 from threadkeep.domain.errors import StorageConflict, StorageError
 from threadkeep.domain.ids import ConversationId, MessageId, new_uuid
-from threadkeep.storage import pieces
+from threadkeep.storage.database import pieces
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
-from threadkeep.storage.pieces import Pace
+from threadkeep.storage.database.pieces import Pace
 
 SILENT_MS = 30 * 1000
 """A writer marks pieces much more often, unless its process or its request has ended."""

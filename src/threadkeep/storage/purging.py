@@ -12,9 +12,9 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, ContentId, ConversationId, UserId
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Statement
+from threadkeep.storage.database.pieces import Pace
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import forget_files_of, forget_some_of_user
-from threadkeep.storage.pieces import Pace
 from threadkeep.storage.receipts import forget_some_receipts
 
 S = TypeVar("S")

@@ -23,7 +23,8 @@ from threadkeep.domain.ids import AgentId
 from threadkeep.domain.message import MessageWindow
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignConversation, ForeignMessage, ForeignText
-from threadkeep.storage import path_moves, pieces
+from threadkeep.storage import path_moves
+from threadkeep.storage.database import pieces
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.imports import writing
 from threadkeep.testing import Say, ScriptedModel, until

@@ -19,13 +19,13 @@ from threadkeep.storage.feedback import putting
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
 from threadkeep.storage.files import add_forked, add_imported, files_in
+from threadkeep.storage.imports.recorded_turns import ADD_ENDED_TURN, ended_turn_values
 from threadkeep.storage.imports.runs import STILL_RUNS
 from threadkeep.storage.messages import ADD_MESSAGE, message_values
 from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import Contents, payload_bytes, payload_values
 from threadkeep.storage.purging import purge
-from threadkeep.storage.recorded_turns import ADD_ENDED_TURN, ended_turn_values
 from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, count, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
