@@ -232,7 +232,7 @@ class SqlExecutions:
     async def finish(
         self, conversation: Conversation, runs: Mapping[str, RecordedRows | None], now: int, *, heavy: bool
     ) -> Mapping[str, TurnId] | None:
-        """Makes turns of runs, each once; returns the runs' turns, whoever made them.
+        """Makes turns of runs, each once; returns the runs' turns, also those that another request made.
 
         None if the conversation was deleted meanwhile.
         """
