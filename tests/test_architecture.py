@@ -41,7 +41,7 @@ LAYERS: dict[str, set[str]] = {
     "ports": {"domain"},
     "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
-    "engine": {"context", "ports", "domain"},
+    "engine": {"context", "wire", "ports", "domain"},
     # From here up, rooms use the classes of `storage`: there is one database, behind its connector.
     "log": {"storage", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "runtime": {"storage", "log", "engine", "context", "wire", "ports", "domain"} | COMMON,

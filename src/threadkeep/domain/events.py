@@ -48,6 +48,8 @@ class IterationStart:
 
     type: ClassVar[str] = "iteration_start"
     iteration: int
+    step_id: str | None = None
+    """In a turn of an agent in code: the step, or model call, whose text follows; "" for the program itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class IterationRestart:
     iteration: int
     from_seq: int = 0
     """Where the call began; 0 until its log, which numbers the events, fills it in."""
+    step_id: str | None = None
+    """In a turn of an agent in code: whose text is superseded. Calls, steps and questions stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +180,21 @@ class ToolResultStored:
     artifact_ids: tuple[str, ...] = ()
     refs: Mapping[str, PayloadId] = field(default_factory=dict[str, PayloadId])
     images: tuple[ReturnedImage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanged:
+    """A step of an agent in code began or ended: one event each, with the same `step_id`."""
+
+    type: ClassVar[str] = "step"
+    step_id: str
+    name: str
+    kind: Literal["step", "stream"]
+    status: Literal["running", "ok", "error", "cancelled", "unknown"]
+    title: str | None = None
+    duration_ms: int | None = None
+    parent_id: str | None = None
+    agent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

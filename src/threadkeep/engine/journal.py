@@ -3,12 +3,13 @@
 It is stored with the log in the same commits. Entries have no numbers, and clients never see them.
 """
 
-from typing import Any
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.gateway import TextBlock, ThinkingBlock
+from threadkeep.wire.programs import NOTHING, ClaimKind, Effect, ProgramError
 
 
 class UseNoted(Struct, frozen=True, omit_defaults=True, tag="use"):
@@ -68,5 +69,77 @@ class BegunByAdmin(Struct, frozen=True, tag="begun_by_admin"):
     """The turn's user was an admin when it began."""
 
 
-JournalEntry = CallFinished | Dispatched | InputAwaited | ModelChosen | BegunByAdmin
-JOURNAL_ENTRIES = (CallFinished, Dispatched, InputAwaited, ModelChosen, BegunByAdmin)
+class CodeStarted(Struct, frozen=True, omit_defaults=True, tag="code"):
+    """The turn's agent is a program; this code of it began the turn."""
+
+    key: str
+    version: int
+    sdk: str = ""
+
+
+class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
+    """A claim of a program is about to be carried out; its key identifies it when the code runs again."""
+
+    key: str
+    step_id: str
+    """Its number in the turn, from 1, in order of begin; it stays the same when the step runs again."""
+    name: str
+    kind: ClaimKind
+    effect: Effect = "write"
+    attempt: int = 1
+
+
+StepStatus = Literal["ok", "error", "cancelled", "unknown"]
+
+
+class StepEnded(Struct, frozen=True, omit_defaults=True, tag="step_end"):
+    """What a claim came to: a value or where it is, or an error. The code receives results in this order."""
+
+    key: str
+    status: StepStatus
+    at: int
+    value: Raw = NOTHING
+    ref: str | None = None
+    """The payload that holds the value, if it is large."""
+    error: ProgramError | None = None
+    code: str | None = None
+    """Of an error that isn't the program's own exception."""
+    duration_ms: int = 0
+    size: int = 0
+    is_progress: bool = False
+    """Whether losing the node after it counts as a first loss: a model call, a write, an answer."""
+
+
+class StateSaved(Struct, frozen=True, omit_defaults=True, tag="save"):
+    """A point to start from: results recorded before it need no longer be claimed."""
+
+    scope: str
+    at: int
+    value: Raw = NOTHING
+    ref: str | None = None
+    state: Raw = NOTHING
+    state_ref: str | None = None
+
+
+JournalEntry = (
+    CallFinished
+    | Dispatched
+    | InputAwaited
+    | ModelChosen
+    | BegunByAdmin
+    | CodeStarted
+    | StepBegun
+    | StepEnded
+    | StateSaved
+)
+JOURNAL_ENTRIES = (
+    CallFinished,
+    Dispatched,
+    InputAwaited,
+    ModelChosen,
+    BegunByAdmin,
+    CodeStarted,
+    StepBegun,
+    StepEnded,
+    StateSaved,
+)

@@ -1,0 +1,413 @@
+"""What a program that is an agent and the server say to each other about one turn, wherever the program runs.
+
+The program claims what it wants done (a step, a model call, an answer); the server decides what becomes of
+each claim: run now, already recorded, held, refused. All order, rules and records are the server's. Every
+claim has an `id`, a number that the program gives it, and is answered under that number in `re`.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Raw, Struct
+
+Effect = Literal["read", "idempotent", "write"]
+StepAccess = Literal["allow", "ask"]
+ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
+"""What a claim asks for, as it is recorded."""
+
+
+NOTHING = Raw(b"")
+"""No value; `null` is one."""
+
+
+class ProgramError(Struct, frozen=True, omit_defaults=True):
+    """An exception of the program, as it is recorded: without a traceback, which may differ next time."""
+
+    type: str
+    """Its class as `module.qualname`."""
+    message: str
+    args: Raw = NOTHING
+    """The arguments that it was made with as JSON, if they are JSON."""
+
+
+class ProgramTool(Struct, frozen=True, omit_defaults=True):
+    """A function of the program that a model may call."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    effect: Effect = "write"
+    access: StepAccess = "allow"
+
+
+# From the program
+
+
+class StepClaim(Struct, frozen=True, omit_defaults=True, tag="step"):
+    """A function to run once, whatever crashes. One that is a tool or asks is shown as a call of a tool."""
+
+    id: int
+    name: str
+    hash: str
+    """Of its arguments, which are not stored, or of the key that the program gives it."""
+    scope: str = ""
+    effect: Effect = "write"
+    access: StepAccess = "allow"
+    is_tool: bool = False
+    """Whether a model asked for it."""
+    streams: bool = False
+    """Whether it says what it yields."""
+    title: str | None = None
+    hidden: bool = False
+    arguments: dict[str, Any] | None = None
+    """Only of one that is shown as a call."""
+    call_id: str | None = None
+    """The model's id of the call, if a model asked for it."""
+    schema: dict[str, Any] | None = None
+    """Of the arguments, which its user may change."""
+    timeout_s: float | None = None
+    asks_if_unknown: bool = False
+    """Whether its user decides what happens if nobody knows whether it took effect."""
+
+
+class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
+    """The function returned, failed, or was cancelled by the program itself: then it has neither."""
+
+    re: int
+    value: Raw = NOTHING
+    error: ProgramError | None = None
+    duration_ms: int = 0
+
+
+class Settled(Struct, frozen=True, tag="settled"):
+    """The program has reacted to a delivery; the next one may come."""
+
+    re: int
+
+
+class TextItem(Struct, frozen=True, tag="text"):
+    """A piece of the reply."""
+
+    text: str
+
+
+class ThoughtItem(Struct, frozen=True, tag="thought"):
+    """A piece of reasoning."""
+
+    text: str
+
+
+class NoticeItem(Struct, frozen=True, tag="notice"):
+    """A notice to the user."""
+
+    text: str
+
+
+class HitItem(Struct, frozen=True, omit_defaults=True):
+    """A passage that the reply is based on."""
+
+    text: str
+    source: str = ""
+    document_id: str = ""
+    chunk_id: str = ""
+    page: int | None = None
+    score: float = 0.0
+
+
+class HitsItem(Struct, frozen=True, omit_defaults=True, tag="hits"):
+    """Passages that the reply cites."""
+
+    hits: tuple[HitItem, ...]
+    query: str = ""
+
+
+class FileItem(Struct, frozen=True, tag="file"):
+    """A file that the turn produced."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+class ProgressItem(Struct, frozen=True, omit_defaults=True, tag="progress"):
+    """How far a step shown as a call has come."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+OutputItem = TextItem | ThoughtItem | NoticeItem | HitsItem | FileItem | ProgressItem
+
+
+class Output(Struct, frozen=True, omit_defaults=True, tag="output"):
+    """Something to show; `step` is the claim that it belongs to, None for the function itself."""
+
+    items: tuple[OutputItem, ...]
+    step: int | None = None
+
+
+class ModelMessageItem(Struct, frozen=True, omit_defaults=True):
+    """A message for a model: a text, or blocks of `text`, `tool_use` and `tool_result`."""
+
+    role: Literal["user", "assistant"]
+    content: str | list[dict[str, Any]]
+
+
+class ModelClaim(Struct, frozen=True, omit_defaults=True, tag="model"):
+    """One model call."""
+
+    id: int
+    messages: tuple[ModelMessageItem, ...]
+    scope: str = ""
+    system: str = ""
+    model: str | None = None
+    tools: tuple[ProgramTool, ...] = ()
+    server_tools: bool = False
+    """Whether the tools of the agent's servers, and those of the client, are offered, too."""
+    temperature: float | None = None
+    max_tokens: int | None = None
+    output: dict[str, Any] | None = None
+    """The JSON schema of the reply, if it is to be JSON."""
+    show: bool = True
+
+
+class CallClaim(Struct, frozen=True, omit_defaults=True, tag="call"):
+    """A call of a tool of the agent's servers, or of the client."""
+
+    id: int
+    tool: str
+    """As a model knows it."""
+    arguments: dict[str, Any]
+    scope: str = ""
+    call_id: str | None = None
+
+
+class AskClaim(Struct, frozen=True, omit_defaults=True, tag="ask"):
+    """A question to the user; `schema` describes the answer."""
+
+    id: int
+    message: str
+    scope: str = ""
+    schema: dict[str, Any] | None = None
+
+
+class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
+    """Something that only the server knows, as it was when it was first taken."""
+
+    id: int
+    what: Literal["steering", "history", "tools"]
+    scope: str = ""
+    limit: int | None = None
+    as_context: bool = False
+
+
+class UsageClaim(Struct, frozen=True, omit_defaults=True, tag="usage"):
+    """A model call that the program made with an SDK of its own."""
+
+    id: int
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int = 0
+    cost: str | None = None
+    scope: str = ""
+    step: int | None = None
+
+
+class SaveClaim(Struct, frozen=True, omit_defaults=True, tag="save"):
+    """A point to start from: what was recorded before it need no longer be claimed."""
+
+    id: int
+    value: Raw
+    scope: str = ""
+    state: Raw = NOTHING
+
+
+class End(Struct, frozen=True, omit_defaults=True, tag="end"):
+    """The function has returned, raised, or been cancelled."""
+
+    status: Literal["completed", "failed", "cancelled"]
+    text: str | None = None
+    error: ProgramError | None = None
+    code: str | None = None
+    """The code of the turn's error, where it isn't the program's own exception."""
+    shown: bool = False
+    """Whether the error's message is meant for the user."""
+    state: Raw = NOTHING
+    """The new state, if it was changed."""
+
+
+FromProgram = (
+    StepClaim
+    | StepDone
+    | Settled
+    | Output
+    | ModelClaim
+    | CallClaim
+    | AskClaim
+    | TakeClaim
+    | UsageClaim
+    | SaveClaim
+    | End
+)
+Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | UsageClaim | SaveClaim
+
+
+# From the server
+
+
+class StartUser(Struct, frozen=True, omit_defaults=True):
+    """Whose turn it is."""
+
+    id: str
+    role: str = "user"
+    name: str | None = None
+    groups: tuple[str, ...] = ()
+
+
+class StartConversation(Struct, frozen=True, omit_defaults=True):
+    """Where the turn runs."""
+
+    id: str
+    title: str
+    metadata: dict[str, Any] = {}
+
+
+class StartFile(Struct, frozen=True, omit_defaults=True):
+    """A file of the message."""
+
+    id: str
+    name: str
+    media_type: str
+    size: int = 0
+
+
+class StartMessage(Struct, frozen=True, omit_defaults=True):
+    """The message that began the turn."""
+
+    id: str
+    text: str
+    files: tuple[StartFile, ...] = ()
+
+
+class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
+    """A turn to run from the top of the function, for the first time or again."""
+
+    turn: str
+    run: int
+    agent: str
+    version: int
+    """Of the code that began the turn."""
+    user: StartUser
+    conversation: StartConversation
+    message: StartMessage
+    at: int
+    """When the turn began, in milliseconds."""
+    attempt: int = 0
+    is_resumed: bool = False
+    model: str | None = None
+    client_tools: tuple[ProgramTool, ...] = ()
+    state: Raw = NOTHING
+    saved: dict[str, Raw] = {}
+    """The last saved value of each scope."""
+
+
+class Run(Struct, frozen=True, omit_defaults=True, tag="run"):
+    """Run this step now; `arguments` as its user changed them, if they did."""
+
+    re: int
+    idempotency_key: str
+    attempt: int = 1
+    arguments: dict[str, Any] | None = None
+
+
+class Result(Struct, frozen=True, omit_defaults=True, tag="result"):
+    """What a claim came to, as it is recorded. After it, the server waits for `settled` if it says so."""
+
+    re: int
+    value: Raw
+    at: int = 0
+    settle: bool = True
+
+
+class ClaimFailed(Struct, frozen=True, omit_defaults=True, tag="failed"):
+    """A claim failed: with the program's own exception, or with an error of ours, which has a `code`."""
+
+    re: int
+    error: ProgramError
+    code: str | None = None
+    at: int = 0
+    settle: bool = True
+
+
+class Cancel(Struct, frozen=True, tag="cancel"):
+    """The run ends here; nothing it still does counts."""
+
+    reason: Literal["abort", "timeout", "pause", "hand_off", "lost", "diverged", "failed"]
+
+
+class Ack(Struct, frozen=True, tag="ack"):
+    """So many bytes of output are stored or dropped."""
+
+    bytes: int
+
+
+class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
+    """A message that the server doesn't accept; also anything of a run that is over."""
+
+    code: str
+    message: str
+    re: int | None = None
+
+
+ToProgram = Start | Run | Result | ClaimFailed | Cancel | Ack | Refused
+
+# The codes of `ClaimFailed`
+
+OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
+DENIED = "DENIED"
+BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+MODEL_FAILED = "MODEL_FAILED"
+TOOL_FAILED = "TOOL_FAILED"
+RESULT_INVALID = "STEP_RESULT_INVALID"
+RESULT_TOO_LARGE = "STEP_RESULT_TOO_LARGE"
+STEP_LIMIT = "STEP_LIMIT"
+
+
+class ModelReply(Struct, frozen=True, omit_defaults=True):
+    """The value of a model call."""
+
+    text: str
+    tool_calls: tuple["ModelToolCall", ...] = ()
+    model: str = ""
+    stop_reason: str = "end_turn"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    blocks: tuple[dict[str, Any], ...] = ()
+    """The reply as it goes back to a model: texts, signed thoughts and tool uses, in order."""
+
+
+class ModelToolCall(Struct, frozen=True):
+    """A tool that the model asks for."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class CallReturned(Struct, frozen=True, omit_defaults=True):
+    """The value of a tool's call: what it returned, and the text that a model reads of that."""
+
+    status: Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
+    text: str
+    result: Any = None
+    error: str | None = None
+
+
+class ServerTool(Struct, frozen=True, omit_defaults=True):
+    """A tool that `turn.tools()` lists."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    is_run_by_client: bool = False
