@@ -2,15 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from threadkeep.domain.approval import Decision
 from threadkeep.domain.errors import GatewayNotConfigured
+from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import ConversationId, PayloadId
 from threadkeep.domain.model import Model
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
+from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.large_values import LargeValues
+from threadkeep.engine.loop import HandOff, Pause, Together, TurnStep
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.models import ConnectedModel
@@ -18,6 +23,8 @@ from threadkeep.ports.tools import Asked, Caller, GivenInput, Grant, Progress, R
 
 Step = ModelEvent | Exception | asyncio.Event
 """What a model does: gives an event, raises, or waits until the test lets it go on."""
+
+SingleStep = EventBody | JournalEntry | TurnReceipt | Pause | HandOff
 
 Kept = dict[PayloadId, bytes]
 
@@ -30,6 +37,17 @@ def large_values(kept: Kept | None = None) -> LargeValues:
         payloads[payload.id] = content
 
     return LargeValues(ConversationId("c"), lambda: 0, keep)
+
+
+async def single(steps: AsyncGenerator[TurnStep]) -> AsyncGenerator[SingleStep]:
+    """A turn's steps one by one, those that are stored together, too."""
+    async with aclosing(steps):
+        async for step in steps:
+            if isinstance(step, Together):
+                for entry in step.entries:
+                    yield entry
+            else:
+                yield step
 
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}

@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, NobodyAsked, Run, gives, large_values
+from tests.engine.in_memory import (
+    InMemoryGateway,
+    InMemoryTools,
+    NobodyAsked,
+    Run,
+    gives,
+    large_values,
+    single,
+)
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
 from tests.engine.test_replay import log_of, steps_of
 from threadkeep.domain.approval import ApprovalAction, Decision
@@ -78,7 +86,7 @@ async def cut_off_while_asking(message: str, requests: Requests) -> tuple[TurnSt
     steps: list[TurnStep] = [TurnStart("c", "q", "a", None)]
     turn_tools = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), requests)
     around = Surroundings(models=TurnModels(gateway.model), tools=turn_tools, limits=UNLIMITED)
-    async with aclosing(run_turn(TURN, build, around)) as run:
+    async with aclosing(single(run_turn(TURN, build, around))) as run:
         async for step in run:
             if not isinstance(step, TurnReceipt):
                 steps.append(step)

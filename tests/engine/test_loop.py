@@ -19,6 +19,7 @@ from tests.engine.in_memory import (
     adds,
     gives,
     large_values,
+    single,
 )
 from tests.making import make_receipt
 from threadkeep.context.call_ids import TakenIds, none_taken
@@ -124,7 +125,7 @@ async def events_of(
     tools = TurnTools(toolbox, NobodyAsked(), taken_ids=taken_ids)
     models, stop = TurnModels(gateway.model), stop or Stop()
     around = Surroundings(models=models, tools=tools, limits=limits, stop=stop)
-    async with aclosing(run_turn(TURN, build, around)) as steps:
+    async with aclosing(single(run_turn(TURN, build, around))) as steps:
         async for step in steps:
             if not isinstance(step, (*JOURNAL_ENTRIES, TurnReceipt)):
                 assert not isinstance(step, Pause | HandOff)
@@ -617,7 +618,7 @@ async def test_every_call_is_charged_once_or_gives_back_what_it_reserved(
     around = Surroundings(models=TurnModels(gateway.model), tools=tools, limits=UNLIMITED, spending=spending)
 
     async def read() -> list[UsageReported]:
-        return [it async for it in run_turn(TURN, build, around) if isinstance(it, UsageReported)]
+        return [it async for it in single(run_turn(TURN, build, around)) if isinstance(it, UsageReported)]
 
     reading = asyncio.create_task(read())
     if isinstance(replies[-1][-1], asyncio.Event):

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, NobodyAsked, adds, large_values
+from tests.engine.in_memory import (
+    InMemoryGateway,
+    InMemoryTools,
+    Kept,
+    NobodyAsked,
+    adds,
+    large_values,
+    single,
+)
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, reply, use
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
 from threadkeep.domain.events import (
@@ -28,7 +36,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
-from threadkeep.engine.loop import HandOff, Pause, Surroundings, TurnLimits, TurnStep, run_turn
+from threadkeep.engine.loop import HandOff, Pause, Surroundings, Together, TurnLimits, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
@@ -86,7 +94,7 @@ async def steps_of(
     opening = () if state.is_new else (TurnResumed(1),)
     turn_tools = TurnTools(Toolbox(tools, large_values(kept), SchemaChecker()), approvals or NobodyAsked())
     around = Surroundings(models=TurnModels(gateway.model), tools=turn_tools, limits=limits)
-    run = run_turn(TURN, build, around, state=state, opening=opening)
+    run = single(run_turn(TURN, build, around, state=state, opening=opening))
     async with aclosing(run) as steps:
         return [step async for step in steps if not isinstance(step, TurnReceipt)]
 
@@ -95,7 +103,7 @@ def log_of(steps: Sequence[TurnStep], first: int = 1) -> list[LogEntry]:
     """What is stored of these steps, as it is read again."""
     entries: list[LogEntry] = []
     for step in steps:
-        assert not isinstance(step, Pause | HandOff | TurnReceipt)
+        assert not isinstance(step, Pause | HandOff | Together | TurnReceipt)
         if isinstance(step, JOURNAL_ENTRIES):
             entries.append(step)
         else:

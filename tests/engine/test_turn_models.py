@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 import pytest
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, NobodyAsked, large_values
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, NobodyAsked, large_values, single
 from tests.engine.test_loop import REQUEST, TURN, UNLIMITED, build, check, reply, use
 from threadkeep.domain.events import (
     Done,
@@ -42,7 +42,7 @@ async def steps_of(
 ) -> list[EventBody | JournalEntry]:
     turn_tools = TurnTools(Toolbox(tools, large_values(), SchemaChecker()), NobodyAsked())
     around = Surroundings(models=models, tools=turn_tools, limits=UNLIMITED)
-    run = run_turn(TURN, build, around, state=state or TurnState())
+    run = single(run_turn(TURN, build, around, state=state or TurnState()))
     async with aclosing(run) as steps:
         return [step async for step in steps if not isinstance(step, TurnReceipt)]  # type: ignore[misc]
 

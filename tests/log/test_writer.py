@@ -25,7 +25,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched
+from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, StepBegun
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
@@ -163,8 +163,7 @@ async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing
     turn_log = await writing.open()
     call = ToolCalled("1", "add", "", {})
     await turn_log.add(Text("a"))
-    await turn_log.add(call)
-    await turn_log.add(urgent)
+    await turn_log.add(call, urgent)
     await turn_log.live.changed()
     assert await writing.bodies(turn_log) == [Text("a"), call, urgent]
 
@@ -174,8 +173,7 @@ async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: W
     call = ToolCalled("1", "add", "", {})
     for body in (Thought("a"), Thought("b"), Text("c"), Text("d"), Text(""), Thought("e"), Text("f")):
         await turn_log.add(body)
-    await turn_log.add(call)
-    await turn_log.add(UsageReported(1, 1), at_once=True)
+    await turn_log.add(call, UsageReported(1, 1), at_once=True)
     await turn_log.add(Text("g"), at_once=True)
     await turn_log.add(Text("h"), at_once=True)
     assert await writing.bodies(turn_log) == [
@@ -183,15 +181,40 @@ async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: W
     ]  # fmt: skip
 
 
-async def test_model_call_is_stored_whole_or_not_at_all(writing: Writing):
+async def test_model_call_is_stored_whole(writing: Writing):
     turn_log = await writing.open()
     call, finished = ToolCalled("1", "add", "", {}), CallFinished(1, "tool_use")
     await turn_log.add(Text("a"), at_once=True)
-    for step in (call, Text("b"), finished):
-        await turn_log.add(step, at_once=True)
-    assert await writing.bodies(turn_log) == [Text("a")]
-    await turn_log.add(UsageReported(1, 1), at_once=True)
+    await turn_log.add(call, Text("b"), finished, UsageReported(1, 1), at_once=True)
     assert await writing.bodies(turn_log) == [Text("a"), call, Text("b"), UsageReported(1, 1)]
+    chunks = await writing.store.log.read(turn_log.turn_id, 0)
+    assert [(it.first_seq, it.last_seq) for it in chunks] == [(1, 1), (2, 2), (3, 5)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_entry_that_was_awaited_is_in_the_database(writing: Writing, seed: int):
+    """Parallel model calls, tools and steps of one turn, in any interleaving."""
+    chance = random.Random(seed)
+    turn_log = await writing.open()
+
+    async def run(lane: int) -> None:
+        for number in range(10):
+            name = f"{lane}.{number}"
+            entries = chance.choice(
+                [
+                    (Text(name),),
+                    (ToolCalled(name, "add", "", {}), CallFinished(1, "tool_use"), UsageReported(1, 1)),
+                    (StepBegun(key=name, step_id=name, name="refund", kind="step"),),
+                ]
+            )
+            is_awaited = chance.random() < 0.5
+            await turn_log.add(*entries, at_once=is_awaited)
+            if is_awaited:  # read as a second connection sees it
+                stored = await writing.store.log.read(turn_log.turn_id, 0)
+                assert name in "".join(chunk.events for chunk in stored)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*map(run, range(4)))
 
 
 async def test_entries_of_the_journal_without_events_are_stored_with_those_before(writing: Writing):

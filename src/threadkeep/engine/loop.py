@@ -88,8 +88,15 @@ class HandOff:
     """Another node resumes the turn from its log."""
 
 
-TurnStep = EventBody | JournalEntry | TurnReceipt | Pause | HandOff
-"""A turn's output: an entry for its log or journal, its receipt, or a sign that it continues later."""
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A finished model call, from its first tool call on: stored and shown as a whole, or not at all."""
+
+    entries: tuple[EventBody | JournalEntry, ...]
+
+
+TurnStep = EventBody | JournalEntry | Together | TurnReceipt | Pause | HandOff
+"""A turn's output: entries for its log or journal, its receipt, or a sign that it continues later."""
 
 LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]
 """Reads files of the conversation."""
@@ -197,6 +204,8 @@ class _Run:
         self._is_reserved = False
         """Whether a model call has reserved what it can cost, and isn't charged yet."""
         self._call_ids = CallIds(())
+        self._unshown: list[EventBody] = []
+        """What the current model call has said since it called its first tool."""
         self._open_calls: dict[str, UnfinishedCall] = {it.tool_call_id: it for it in state.open_calls}
         self._usage = state.usage
         self._unreported = state.unreported and self._spending.priced(
@@ -207,7 +216,7 @@ class _Run:
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
 
-    async def steps(self) -> AsyncGenerator[EventBody | JournalEntry | TurnReceipt]:
+    async def steps(self) -> AsyncGenerator[EventBody | JournalEntry | Together | TurnReceipt]:
         """The normal course of a turn."""
         if self._state.stop_reason is not None:  # only the end is missing
             return
@@ -239,7 +248,7 @@ class _Run:
                         yield step
                 self._batch = None
 
-    async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry]:
+    async def _ask_model(self) -> AsyncGenerator[EventBody | JournalEntry | Together]:
         """One model call, or an interrupted one again; ends with its usage."""
         self._check_boundary()
         for event in await self._begin_call():
@@ -254,7 +263,10 @@ class _Run:
                 stream = self._models.current.stream(request)
                 async with aclosing(reply_events(stream, call, self._call_tool)) as said:
                     async for event in said:
-                        yield event
+                        if self._unshown or isinstance(event, ToolCalled):
+                            self._unshown.append(event)
+                        else:
+                            yield event
                 break
             except GatewayUnavailable as exc:
                 self._call = None  # the provider didn't reply, so it bills nothing
@@ -279,10 +291,12 @@ class _Run:
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         self._reply = () if finished.tool_uses else finished.reply()
-        yield finished.entry()
         await self.settle()
-        for reported in self._report():
-            yield reported
+        yield Together((*self._take_unshown(), finished.entry(), *self._report()))
+
+    def _take_unshown(self) -> Sequence[EventBody]:
+        unshown, self._unshown = self._unshown, []
+        return unshown
 
     async def settle(self) -> None:
         """Charges a call, or gives back what was reserved for one that was not made or not billed."""
@@ -305,6 +319,7 @@ class _Run:
 
     def _restart(self) -> Iterator[EventBody]:
         """Discards a reply that broke off; what it used is reported, since it was billed."""
+        yield from self._take_unshown()
         for open_call in self._open_calls.values():
             yield interrupted(open_call, BROKE_OFF)
         self._open_calls.clear()
@@ -376,7 +391,8 @@ class _Run:
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what an interrupted turn left open."""
-        return last_events(
+        yield from self._take_unshown()
+        yield from last_events(
             end,
             open_calls=self._open_calls.values(),
             why=self._tools.why_open,

@@ -5,8 +5,8 @@ from many turns, so after each flush the writer rests: the longer, the longer th
 turns run. The next flush stores everything that arrived meanwhile, from all turns. So a turn that runs alone
 is shown without delay, and with many the writer is busy for a small share of the time.
 
-A tool's result or a finished model call ends the rest; the latter is stored with all its tool calls before
-they run. A turn's first event is stored with its start, and what is pending when it ends with its end. The
+A tool's result or a finished model call ends the rest; the latter is added as a whole (`Together` in
+`engine/loop.py`), with all its tool calls, and so is stored whole or not at all. A turn's first event is stored with its start, and what is pending when it ends with its end. The
 receipt of its request is stored with the events after it, so the model is asked without waiting for that.
 What a model call cost goes into the ledger in the commit that stores its usage event.
 """
@@ -25,7 +25,6 @@ from threadkeep.domain.events import (
     IterationRestart,
     IterationStart,
     LogChunk,
-    ToolCalled,
     ToolResultStored,
     TurnEvent,
     TurnStart,
@@ -38,7 +37,7 @@ from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallFinished, JournalEntry
+from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, JournalEntry, StepEnded
 from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
@@ -65,6 +64,9 @@ MOST_REST_S = 0.025
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
+
+URGENT = (UsageReported, ToolResultStored, StepEnded)
+"""What ends the writer's rest: somebody waits for what comes after it."""
 
 DAMAGED = (UnreadableEvent, LookupError, AssertionError)
 """What reading a damaged log raises."""
@@ -96,21 +98,22 @@ class TurnLog:
         self._clock = clock
         self._writer = writer
         self._pending: list[tuple[int, Written]] = []
-        self._held_from: int | None = None
-        """The pending index where the end of a model call begins; it is stored whole or not at all."""
 
-    async def add(self, body: Written, *, at_once: bool = False) -> None:
-        """Adds an event or a journal entry; with `at_once`, returns when it is stored.
+    async def add(self, body: Written, *more: Written, at_once: bool = False) -> None:
+        """Adds events or journal entries, which are stored together; with `at_once`, returns when they are.
 
-        Raises if it can't be stored.
+        Raises if they can't be stored.
         """
         if self.error is not None:
             raise self.error
         self._append(body)
+        for other in more:
+            self._append(other)
         if at_once:
             await self._writer.flush(self)
         else:
-            self._writer.schedule(self, urgent=isinstance(body, UsageReported | ToolResultStored))
+            last = more[-1] if more else body
+            self._writer.schedule(self, urgent=isinstance(last, URGENT))
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -119,21 +122,15 @@ class TurnLog:
             if (both := joined(before, body)) is not None:
                 self._pending[-1] = first_at, both
                 return
-        if isinstance(body, ToolCalled | CallFinished) and self._held_from is None:
-            self._held_from = len(self._pending)
-        elif isinstance(body, UsageReported | ToolResultStored):
-            self._held_from = None
         self._pending.append((self._clock(), body))
 
     def take(self, *bodies: Written) -> LogChunk | None:
         """Numbers the pending events, and `bodies` after them, as the next chunk."""
         for body in bodies:
             self._append(body)
-        due = self._pending if bodies else self._pending[: self._held_from]
+        due, self._pending = self._pending, []
         if not due:
             return None
-        self._pending = self._pending[len(due) :]
-        self._held_from = 0 if self._pending else None
         first = self.folding.last_seq + 1
         self.taken_at = due[0][0]
         try:
@@ -143,10 +140,6 @@ class TurnLog:
         except Exception as exc:  # later events would leave a gap
             self.error = exc
             raise
-
-    def release(self) -> None:
-        """Lets everything pending be stored, because its model call was interrupted."""
-        self._held_from = None
 
     def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
         """Loads a turn's stored log; new events follow it."""

@@ -14,14 +14,13 @@ from threadkeep.domain.events import (
     Retrieval,
     Text,
     Thought,
-    UsageReported,
 )
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
-from threadkeep.engine.journal import CallFinished, Dispatched, InputAwaited
-from threadkeep.engine.loop import HandOff, Pause, TurnStep
+from threadkeep.engine.journal import Dispatched, InputAwaited
+from threadkeep.engine.loop import HandOff, Pause, Together, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
@@ -55,7 +54,6 @@ class StepWriter:
     async def write(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> bool:
         """Stores and shows a turn's steps, as far as possible; returns whether it resumes from its log."""
         held, turn_log = turn.held, turn.log
-        previous = None
         try:
             async for step in steps:
                 match step:
@@ -72,9 +70,10 @@ class StepWriter:
                         return not await self._pause(turn, requests)
                     case HandOff():
                         await self._hand_off(turn_log)
-                    case UsageReported() if held.attempts and isinstance(previous, CallFinished):
-                        await turn_log.add(step, at_once=True)
-                        await self._store.log.reset_attempts(held.turn.id, held.fence)
+                    case Together(entries):
+                        await turn_log.add(*entries, at_once=bool(held.attempts))
+                        if held.attempts:
+                            await self._store.log.reset_attempts(held.turn.id, held.fence)
                     case Dispatched() | InputAwaited():
                         # Stored before the tools run, while the turn is still ours.
                         await turn_log.add(step, at_once=True)
@@ -87,7 +86,6 @@ class StepWriter:
                         await self._signals.asked(held, step.request_id)
                     case _:
                         await turn_log.add(step)
-                previous = step
         except TurnLost:
             log.warning("another node took over turn %s", held.turn.id)
         except StorageError as exc:
@@ -127,7 +125,6 @@ class StepWriter:
     async def _end_crashed(self, turn: NodeTurn) -> None:
         """Ends a turn after an internal error. If even that fails, its lease expires."""
         try:
-            turn.log.release()
             await self._writer.flush(turn.log)
             await self._turn_ends.cut_off(turn.held, turn.log, INTERNAL_ERROR)
         except Exception:

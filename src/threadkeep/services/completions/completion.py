@@ -30,7 +30,7 @@ from threadkeep.domain.payload import Lost, Payload
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.loop import Build, HandOff, Pause, Surroundings, TurnStep, run_turn
+from threadkeep.engine.loop import Build, HandOff, Pause, Surroundings, Together, TurnStep, run_turn
 from threadkeep.tasks import end_tasks
 
 _LOST = Lost("It was not kept.")
@@ -135,6 +135,9 @@ class Completion:
                 if self._stop.reason != "interrupt":
                     self.add(step)
                     self.has_ended = True
+            case Together(entries):
+                for entry in entries:
+                    self._take(entry)
             case Pause():
                 self.is_paused = True
             case ToolCalled() | ToolResultStored():
