@@ -10,7 +10,7 @@ from threadkeep.context.call_ids import CallIds
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -30,6 +30,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
+from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.ending import (
     MAX_ITERATIONS,
@@ -41,7 +42,7 @@ from threadkeep.engine.ending import (
     stopped,
 )
 from threadkeep.engine.journal import Dispatched, JournalEntry
-from threadkeep.engine.model_call import ModelCall, reply_events, with_user_text
+from threadkeep.engine.model_call import ModelCall, with_user_text
 from threadkeep.engine.recorded_calls import RecordedTools
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.spending import FreeSpending, ModelSpending
@@ -52,11 +53,8 @@ from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.gateway import (
-    GatewayError,
-    GatewayUnavailable,
     ModelMessage,
     ModelRequest,
-    ReplyBrokeOff,
     ToolSpec,
     ToolUse,
 )
@@ -166,7 +164,7 @@ async def run_turn(
     finally:
         timer.stop()
         await steps.aclose()
-        await run.settle()
+        await run.asking.settle()
     if isinstance(end, Pause | HandOff):
         yield end
         return
@@ -189,7 +187,6 @@ class _Run:
         self._models = around.models
         self._tools = around.tools
         self._limits = around.limits
-        self._spending = around.spending
         self._state = state
         self._timer = timer
         self._request = state.request or ModelRequest("", "", ())
@@ -200,17 +197,10 @@ class _Run:
         """The model's last reply, if it calls no tools."""
         self._spent = Usage(estimate_request_tokens(self._request), 0)
         self._iteration = state.iteration
-        self._call: ModelCall | None = None
-        self._is_reserved = False
-        """Whether a model call has reserved what it can cost, and isn't charged yet."""
+        self.asking = ModelAsking(around.models, around.spending, unreported=state.unreported)
         self._call_ids = CallIds(())
-        self._unshown: list[EventBody] = []
-        """What the current model call has said since it called its first tool."""
         self._open_calls: dict[str, UnfinishedCall] = {it.tool_call_id: it for it in state.open_calls}
         self._usage = state.usage
-        self._unreported = state.unreported and self._spending.priced(
-            self._models.current.id, state.unreported
-        )
         self.stop_reason = state.stop_reason or "end_turn"
         """Why the model stopped, or why it wasn't called again."""
         self.has_spoken = state.has_spoken
@@ -254,72 +244,31 @@ class _Run:
         for event in await self._begin_call():
             yield event
         await self._load_contents()
-        has_restarted = False
-        while True:
-            request = await self._spending.reserve(self._models.current.model, self._request)
-            self._is_reserved = True
-            call = self._call = ModelCall(self._models.current.signer)
-            try:
-                stream = self._models.current.stream(request)
-                async with aclosing(reply_events(stream, call, self._call_tool)) as said:
-                    async for event in said:
-                        if self._unshown or isinstance(event, ToolCalled):
-                            self._unshown.append(event)
-                        else:
-                            yield event
-                break
-            except GatewayUnavailable as exc:
-                self._call = None  # the provider didn't reply, so it bills nothing
-                await self.settle()
-                needs_price = self._spending.is_limited
-                for step in self._models.fall_back(exc, self._request, needs_price=needs_price):
+        asks_again = self._around.asks_again
+        reply = self.asking.reply(self._request, self._call_tool, self._restart, asks_again=asks_again)
+        async with aclosing(reply) as said:
+            async for step in said:
+                if isinstance(step, ModelCall):
+                    yield self._finish(step)
+                else:
                     yield step
-            except ReplyBrokeOff:
-                if has_restarted or not self._around.asks_again:
-                    raise
-                has_restarted = True
-                await self.settle()
-                for event in self._restart():
-                    yield event
-            except (GatewayError, BudgetExceeded, ModelNotAllowed):
-                if call.is_empty:  # the provider or a budget refused the request
-                    self._call = None
-                raise
-        self._spent = self._unreported = self._usage_of(call)
-        self._call, self.stop_reason = None, call.stop_reason
+
+    def _finish(self, call: ModelCall) -> Together:
+        self._spent = self.asking.unreported or self._spent
+        self.stop_reason = call.stop_reason
         self.has_spoken = self.has_spoken or call.has_spoken
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         self._reply = () if finished.tool_uses else finished.reply()
-        await self.settle()
-        yield Together((*self._take_unshown(), finished.entry(), *self._report()))
-
-    def _take_unshown(self) -> Sequence[EventBody]:
-        unshown, self._unshown = self._unshown, []
-        return unshown
-
-    async def settle(self) -> None:
-        """Charges a call, or gives back what was reserved for one that was not made or not billed."""
-        if self._call is not None:  # it has not ended by itself
-            self._unreported, self._call = self._usage_of(self._call), None
-        if not self._is_reserved:
-            return
-        self._is_reserved = False
-        if self._unreported is None:
-            await self._spending.release()
-        else:
-            await self._spending.charge(self._unreported)
+        return Together((*self.asking.take_unshown(), finished.entry(), *self._report()))
 
     def _report(self) -> Iterator[UsageReported]:
-        """The usage of the last call, unless it is already reported."""
-        if self._unreported is not None:
-            spent, self._unreported = self._unreported, None
-            self._usage += spent
-            yield UsageReported.of(spent, self._models.current.id)
+        for reported in self.asking.report():
+            self._usage += reported.usage
+            yield reported
 
     def _restart(self) -> Iterator[EventBody]:
         """Discards a reply that broke off; what it used is reported, since it was billed."""
-        yield from self._take_unshown()
         for open_call in self._open_calls.values():
             yield interrupted(open_call, BROKE_OFF)
         self._open_calls.clear()
@@ -386,18 +335,15 @@ class _Run:
                 yield step
         self._add(*open_batch.call.with_results(batch.reads(), as_blocks=bool(self._request.tools)))
 
-    def _usage_of(self, call: ModelCall) -> Usage:
-        return call.spent(self._request, self._models.current.id, self._spending)
-
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what an interrupted turn left open."""
-        yield from self._take_unshown()
+        yield from self.asking.take_unshown()
         yield from last_events(
             end,
             open_calls=self._open_calls.values(),
             why=self._tools.why_open,
             reported=self._usage,
-            unreported=self._unreported,
+            unreported=self.asking.unreported,
             model=self._models.current.id,
             waiting=self._state.waiting,
         )
