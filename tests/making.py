@@ -45,7 +45,7 @@ from threadkeep.ports.models import Models
 from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn
+from threadkeep.storage.turns import Lease
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
@@ -109,7 +109,7 @@ async def keep_tree(store: Store, agent_id: AgentId, follows: Sequence[int | Non
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:
     """A begun turn in the store, written by a node that does not die."""
-    await store.turns.begin(NewTurn(begun), Lease(NODE_ID, 1, 10**9), opening_of(begun))
+    await store.turns.begin(begun, Lease(NODE_ID, 1, 10**9), opening_of(begun))
 
 
 def opening_of(begun: BegunTurn) -> LogChunk:

@@ -24,11 +24,11 @@ from threadkeep.domain.errors import RateLimited, StorageConflict
 from threadkeep.domain.events import Done, LogChunk, UserMessage
 from threadkeep.domain.ids import IdempotencyKey, KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
-from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
+from threadkeep.domain.queued import MOST_QUEUED, QueueChange, QueuedMessage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.storage.queue import QueueState
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, QueueChange
+from threadkeep.storage.turns import Lease, OpenedTurn
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -59,7 +59,7 @@ def last_chunk(begun: BegunTurn) -> LogChunk:
 
 def next_turn_of(end: EndedTurn, message: QueuedMessage) -> OpenedTurn:
     begun = end.conversation.begin_turn(message.content, NOW + 1, message_id=message.id)
-    return OpenedTurn(NewTurn(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
+    return OpenedTurn(replace(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
 
 
 async def contents(store: Store, begun: BegunTurn) -> list[str]:
@@ -131,9 +131,9 @@ async def test_next_turn_begins_in_the_commit_that_ends_the_one_before(store: St
     next_turn = next_turn_of(end, message)
     await store.turns.end(end, last_chunk(begun), 1, queue_version=2, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.COMPLETED
-    turn = next_turn.new.begun.turn
+    turn = next_turn.begun.turn
     assert await store.turns.get(ALICE, turn.id) == turn
-    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.new.begun.conversation
+    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.begun.conversation
     assert await store.queue.waiting(begun.conversation.id) == [rest]
     assert (await all_messages(store, begun.conversation))[2].id == message.id
     assert await store.log.read(turn.id, 0) == [next_turn.opening]
@@ -153,13 +153,13 @@ async def test_turn_runs_on_where_the_next_one_cannot_begin(store: Store, change
     elif change == "remove":
         await store.queue.remove(begun.conversation.id, message.id, NOW)
     else:
-        unstorable = LogChunk(next_turn.new.begun.turn.id, 1, 1, cast("Any", None))
-        next_turn = OpenedTurn(next_turn.new, LEASE, unstorable)
+        unstorable = LogChunk(next_turn.begun.turn.id, 1, 1, cast("Any", None))
+        next_turn = OpenedTurn(next_turn.begun, LEASE, unstorable)
     before = await store.queue.waiting(begun.conversation.id)
     with pytest.raises(StorageConflict):
         await store.turns.end(end, last_chunk(begun), 1, queue_version=1, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
-    assert await store.turns.status(next_turn.new.begun.turn.id) is None
+    assert await store.turns.status(next_turn.begun.turn.id) is None
     assert await store.conversations.get(ALICE, begun.conversation.id) == begun.conversation
     assert await store.queue.waiting(begun.conversation.id) == before
     assert await store.log.read(begun.turn.id, 1) == []
@@ -199,7 +199,7 @@ async def test_held_message_is_sent_and_a_new_one_is_queued_behind_it(store: Sto
     added = QueuedMessage.of(begun.conversation.id, "3?", NOW)
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
     change = QueueChange(first, added, IdempotencyKey("k", "hash"))
-    await store.turns.begin(NewTurn(again, queue=change), LEASE, opening_of(again))
+    await store.turns.begin(replace(again, queue=change), LEASE, opening_of(again))
     assert await store.queue.state_for(again.turn.id, 1) == QueueState(1, added)
     assert await store.queue.find_by_key(begun.conversation.id, "k") == (added, "hash")
 
@@ -212,7 +212,7 @@ async def test_held_message_that_was_removed_is_not_sent(store: Store):
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
     await store.queue.remove(begun.conversation.id, first.id, NOW)
     with pytest.raises(StorageConflict):
-        await store.turns.begin(NewTurn(again, queue=QueueChange(first)), LEASE, opening_of(again))
+        await store.turns.begin(replace(again, queue=QueueChange(first)), LEASE, opening_of(again))
     assert await store.conversations.get(ALICE, begun.conversation.id) == end.conversation
 
 
@@ -273,7 +273,7 @@ async def test_turn_of_a_held_message_is_found_by_both_keys(store: Store):
     await keep_ended(store, end)
     again = end.conversation.begin_turn("2?", NOW, message_id=message.id)
     request = IdempotencyKey("sent", "request")
-    await store.turns.begin(NewTurn(again, request, QueueChange(message)), LEASE, opening_of(again))
+    await store.turns.begin(replace(again, key=request, queue=QueueChange(message)), LEASE, opening_of(again))
     assert await store.turns.find_by_key(begun.conversation.id, "queued") == (again.turn, "message")
     assert await store.turns.find_by_key(begun.conversation.id, "sent") == (again.turn, "request")
 

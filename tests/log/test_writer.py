@@ -33,7 +33,7 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn
+from threadkeep.storage.turns import Lease
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -64,7 +64,7 @@ class Writing:
         turn_log = self.writer.open(begun.turn, begun.conversation, fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening
-        await self.store.turns.begin(NewTurn(begun), LEASE, opening)
+        await self.store.turns.begin(begun, LEASE, opening)
         turn_log.live.extend([opening])
         return turn_log
 

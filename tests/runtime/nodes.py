@@ -8,7 +8,7 @@ from tests.services.running import (
     faulty,
 )
 from threadkeep.clock import Clock, system_clock
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.events import (
     TurnEvent,
@@ -28,7 +28,7 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import Lease, NewTurn
+from threadkeep.storage.turns import Lease
 
 DEAD = Lease("a-dead-node", 1, 0)
 
@@ -90,7 +90,7 @@ class GivesUp:
 
 async def _no_next_turn(
     previous: Turn, conversation: Conversation, message: QueuedMessage
-) -> tuple[NewTurn, TurnCourse]:
+) -> tuple[BegunTurn, TurnCourse]:
     raise AgentNotFound
 
 

@@ -26,7 +26,7 @@ from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
-from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, SqlTurns
+from threadkeep.storage.turns import Lease, OpenedTurn, SqlTurns
 
 AWAY = StorageUnavailable("The database is away.")
 
@@ -93,13 +93,13 @@ class FaultyTurns(SqlTurns):
         self._beginning = beginning
         self._fault = fault
 
-    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
+    async def begin(self, begun: BegunTurn, lease: Lease, opening: LogChunk) -> None:
         """Keeps a begun turn, or not."""
         await self._beginning.hold()
         what = self._beginning.next()
         if what == "before":
             raise AWAY
-        await super().begin(new, lease, opening)
+        await super().begin(begun, lease, opening)
         if what == "after":
             raise AWAY
 
@@ -144,7 +144,7 @@ def faulty(
 async def begin(store: Store, lease: Lease) -> BegunTurn:
     """A turn in a conversation of its own, begun by whoever holds the lease."""
     begun = await make_begun(store)
-    await store.turns.begin(NewTurn(begun), lease, opening_of(begun))
+    await store.turns.begin(begun, lease, opening_of(begun))
     return begun
 
 
@@ -204,7 +204,7 @@ async def run(node: Node, store: Store, begun_with: BegunWith | None = None) -> 
     """A scripted turn that runs on a node."""
     begun = await make_begun(store, begun_with)
     script = Script(begun)
-    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps))
+    await node.runner.begin(begun, TurnCourse(script.steps))
     return begun, script
 
 

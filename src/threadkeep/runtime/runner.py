@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from threadkeep.aside import LogWork
-from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.conversation import BegunTurn, EndedTurn, WaitingEnd
 from threadkeep.domain.errors import StorageError, StorageUnavailable, ThreadkeepError
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, UserId
@@ -30,7 +30,7 @@ from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import NewTurn, OpenedTurn, WaitingEnd
+from threadkeep.storage.turns import OpenedTurn
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -80,13 +80,12 @@ class Runner:
         """From now on, this node can take over turns."""
         self._resumer = resumer
 
-    async def begin(self, new: NewTurn, course: TurnCourse) -> None:
+    async def begin(self, begun: BegunTurn, course: TurnCourse) -> None:
         """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
         It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
-        begun = new.begun
-        task = asyncio.create_task(self._begin(self._open(new, course)))
+        task = asyncio.create_task(self._begin(self._open(begun, course)))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -162,14 +161,14 @@ class Runner:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    def _open(self, new: NewTurn, course: TurnCourse) -> NodeTurn:
+    def _open(self, begun: BegunTurn, course: TurnCourse) -> NodeTurn:
         """Gives a turn a lease and a log, ready to be stored."""
-        lease, begun = lease_of(self._node_id), new.begun
+        lease = lease_of(self._node_id)
         turn_log = self._writer.open(begun.turn, begun.conversation, lease.fence)
         opening = turn_log.take(*opening_entries(begun.turn, by_admin=course.by_admin))
         assert opening is not None
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        opened = OpenedTurn(new, lease, opening)
+        opened = OpenedTurn(begun, lease, opening)
         return NodeTurn(held, turn_log, self._control(held, turn_log), course, opened)
 
     async def _open_next(self, turn: NodeTurn, ended: EndedTurn, message: QueuedMessage) -> NodeTurn | None:
@@ -188,13 +187,13 @@ class Runner:
         at = ended.turn.ended_at or began_at
         freed = conversation.end_turn(held.turn, ended.assistant_message, at).conversation
         try:
-            new, course = await persist(lambda: prepare_next(held.turn, freed, message))
+            begun, course = await persist(lambda: prepare_next(held.turn, freed, message))
         except StorageError:
             raise
         except ThreadkeepError as exc:
             log.info("the queue is on hold: %s", exc.message)
             return None
-        return self._open(new, course)
+        return self._open(begun, course)
 
     async def _begin(self, turn: NodeTurn) -> None:
         opened = turn.opened
@@ -205,7 +204,7 @@ class Runner:
             except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
                 await turn.course.give_back()
                 raise
-            if (waiting_end := opened.new.waiting_end) is not None:
+            if (waiting_end := opened.begun.waiting_end) is not None:
                 await self._turn_ends.announce_end(waiting_end)
             self._run_new(turn)
         finally:  # only now: until it runs, it is nobody else's to count and to wait for
@@ -213,7 +212,7 @@ class Runner:
 
     async def _store_start(self, opened: OpenedTurn) -> None:
         try:
-            await self._store.turns.begin(opened.new, opened.lease, opened.opening)
+            await self._store.turns.begin(opened.begun, opened.lease, opened.opening)
         except StorageUnavailable:
             # It may have been stored, and only the response was lost.
             if await self._store.turns.status(opened.opening.turn_id) is not TurnStatus.RUNNING:

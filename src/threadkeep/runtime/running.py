@@ -38,7 +38,7 @@ class NodeTurn:
     @property
     def opens_conversation(self) -> bool:
         """Whether its conversation is stored with it, so that nobody knows of it yet."""
-        return self.opened is not None and self.opened.new.new_conversation is not None
+        return self.opened is not None and self.opened.begun.new_conversation is not None
 
 
 class NodeTurns:
