@@ -14,7 +14,7 @@ from threadkeep.domain.events import (
     TurnEvent,
 )
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
@@ -28,7 +28,6 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import Lease
 
 DEAD = Lease("a-dead-node", 1, 0)
 

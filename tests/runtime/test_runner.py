@@ -35,7 +35,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn
 from threadkeep.engine.journal import Dispatch, Dispatched
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log import writer as log_writer
@@ -48,7 +48,6 @@ from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import Lease
 from threadkeep.testing.waiting import until
 
 

@@ -26,7 +26,7 @@ from threadkeep.domain.payload import Payload
 from threadkeep.domain.queued import QueueChange
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
-from threadkeep.domain.turn import ENDS, BegunWith, KeptTurn, Turn, TurnStatus
+from threadkeep.domain.turn import ENDS, BegunWith, KeptTurn, Lease, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
 NOT_OURS = "ADDED_BY_CLIENT"
@@ -107,6 +107,10 @@ class BegunTurn:
     """The id that the client gives to the conversation, if it doesn't have it yet."""
     conversation_key: IdempotencyKey | None = None
     """The key by which a repeated request finds the new conversation."""
+    lease: Lease | None = None
+    """The right to write it, which the node that runs it adds."""
+    opening: LogChunk | None = None
+    """The first events of its log; likewise."""
 
 
 @dataclass(frozen=True, slots=True)

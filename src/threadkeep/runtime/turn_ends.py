@@ -99,7 +99,7 @@ class TurnEnds:
                 held.fence,
                 receipt=receipt,
                 queue_version=version,
-                next_turn=next_turn and next_turn.opened,
+                next_turn=next_turn and next_turn.begun,
             )
             try:
                 await persist(end)

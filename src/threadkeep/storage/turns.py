@@ -1,7 +1,6 @@
 """Turns in the database: how they begin and how they end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -31,24 +30,6 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 LEASE_MS = 4_000
 LOG_VERSION = 3
 """The version of log and journal: a node ignores turns that a later version has written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right of a node to write a turn, for `length_ms` from now by the database's clock."""
-
-    node_id: str
-    fence: int
-    length_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """A turn that begins, with its node's lease and the opening of its log: all that its start stores."""
-
-    begun: BegunTurn
-    lease: Lease
-    opening: LogChunk
 
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
@@ -192,13 +173,13 @@ class SqlTurns:
         self._database = database
         self._conversations = conversations
 
-    async def begin(self, begun: BegunTurn, lease: Lease, opening: LogChunk) -> None:
-        """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
+    async def begin(self, begun: BegunTurn) -> None:
+        """Stores a turn with the opening of its log and all that its start changes; all or nothing.
 
         StorageConflict if the conversation or the queued message has changed since it was read, or if a new
         conversation's outside id, its key, or its place as the main one, was taken meanwhile.
         """
-        values, asked = _begin_values(begun, lease, opening), begun.user_message
+        values, asked = _begin_values(begun), begun.user_message
         is_plain = begun.key is None and begun.queue is None and begun.waiting_end is None
         is_plain = is_plain and begun.branch is None and begun.outside_id is None
         is_plain = is_plain and begun.new_conversation is None and begun.conversation_outside_id is None
@@ -225,7 +206,7 @@ class SqlTurns:
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: OpenedTurn | None = None,
+        next_turn: BegunTurn | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
         and its receipt, if that isn't stored yet.
@@ -283,7 +264,9 @@ def _running(row: Row) -> RunningTurn:
     return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
-def _begin_values(begun: BegunTurn, lease: Lease, opening: LogChunk) -> dict[str, Any]:
+def _begin_values(begun: BegunTurn) -> dict[str, Any]:
+    lease, opening = begun.lease, begun.opening
+    assert lease is not None and opening is not None, "only a node begins turns"
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     asked_values = _asked_values(asked) if asked else {}
     size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
@@ -386,7 +369,7 @@ def _end(
     values: dict[str, Any],
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
-    next_turn: OpenedTurn | None = None,
+    next_turn: BegunTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
@@ -398,8 +381,7 @@ def _end(
         yield Query(_CLOSE_REQUESTS, values)
         yield Query(_FREE, values)
         if next_turn is not None:
-            opened = _begin_values(next_turn.begun, next_turn.lease, next_turn.opening)
-            yield from _begin(next_turn.begun, opened)
+            yield from _begin(next_turn, _begin_values(next_turn))
         if charges:
             yield from add_charges(charges)
     return done
