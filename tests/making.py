@@ -36,7 +36,7 @@ from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import Receipt, TurnReceipt
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
-from threadkeep.domain.turn import Turn, TurnOrigin
+from threadkeep.domain.turn import Lease, Turn, TurnOrigin
 from threadkeep.domain.uploaded_file import ORIGINAL, KeptRendition, PreparedFile, UploadedFile
 from threadkeep.log.format import encode_chunk
 from threadkeep.log.writer import Charged
@@ -45,7 +45,6 @@ from threadkeep.ports.models import Models
 from threadkeep.runtime.spending import Spending
 from threadkeep.search.terms import terms
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn
 
 ALICE, BOB = UserId("alice"), UserId("bob")
 NOW = 1_800_000_000_000
@@ -109,7 +108,13 @@ async def keep_tree(store: Store, agent_id: AgentId, follows: Sequence[int | Non
 
 async def keep_begun(store: Store, begun: BegunTurn) -> None:
     """A begun turn in the store, written by a node that does not die."""
-    await store.turns.begin(NewTurn(begun), Lease(NODE_ID, 1, 10**9), opening_of(begun))
+    await store.turns.begin(opened(begun))
+
+
+def opened(begun: BegunTurn, lease: Lease | None = None, opening: LogChunk | None = None) -> BegunTurn:
+    """A turn as a node stores it when it begins."""
+    lease = lease or Lease(NODE_ID, 1, 10**9)
+    return replace(begun, lease=lease, opening=opening or opening_of(begun))
 
 
 def opening_of(begun: BegunTurn) -> LogChunk:

@@ -6,10 +6,10 @@ from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, D
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import Lease, TurnStatus
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import LEASE_MS, Lease
+from threadkeep.storage.turns import LEASE_MS
 
 OPEN = Statement("SELECT id FROM tk_approvals WHERE answered_at IS NULL")
 LEASE = Lease("a-node", 1, LEASE_MS)

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.making import ALICE, BOB, NODE_ID, NOW, keep_agent, keep_begun, keep_conversation, opening_of
+from tests.making import ALICE, BOB, NODE_ID, NOW, keep_agent, keep_begun, keep_conversation, opened
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import AgentId, KeyId, UserId, new_uuid
 from threadkeep.domain.key import Key, Scope, hash_of, new_key_value
-from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.queued import QueueChange, QueuedMessage
+from threadkeep.domain.turn import Lease
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn, QueueChange
 
 
 def make_key(user: UserId = ALICE, **changes: Any) -> Key:
@@ -143,8 +143,6 @@ async def test_turn_of_a_queued_message_has_the_key_it_was_queued_with(store: St
     assert queued.key_id == key_id
     idle = await keep_conversation(store, await keep_agent(store))
     begun = idle.begin_turn("Next.", NOW, message_id=queued.id, key_id=queued.key_id)
-    await store.turns.begin(
-        NewTurn(begun, queue=QueueChange(queued)), Lease(NODE_ID, 1, 10**9), opening_of(begun)
-    )
+    await store.turns.begin(opened(replace(begun, queue=QueueChange(queued)), Lease(NODE_ID, 1, 10**9)))
     turn = await store.turns.get(ALICE, begun.turn.id)
     assert turn is not None and turn.key_id == key_id

@@ -16,7 +16,7 @@ from tests.making import (
     keep_begun,
     keep_conversation,
     keep_ended,
-    opening_of,
+    opened,
     said,
 )
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
@@ -24,11 +24,10 @@ from threadkeep.domain.errors import RateLimited, StorageConflict
 from threadkeep.domain.events import Done, LogChunk, UserMessage
 from threadkeep.domain.ids import IdempotencyKey, KeyId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
-from threadkeep.domain.queued import MOST_QUEUED, QueuedMessage
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.queued import MOST_QUEUED, QueueChange, QueuedMessage
+from threadkeep.domain.turn import Lease, TurnStatus
 from threadkeep.storage.queue import QueueState
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn, OpenedTurn, QueueChange
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -57,9 +56,9 @@ def last_chunk(begun: BegunTurn) -> LogChunk:
     return chunk_of(begun.turn.id, 2, Done("COMPLETED", begun.assistant_message.id, Usage(0, 0), "end_turn"))
 
 
-def next_turn_of(end: EndedTurn, message: QueuedMessage) -> OpenedTurn:
+def next_turn_of(end: EndedTurn, message: QueuedMessage) -> BegunTurn:
     begun = end.conversation.begin_turn(message.content, NOW + 1, message_id=message.id)
-    return OpenedTurn(NewTurn(begun, queue=QueueChange(message)), LEASE, opening_of(begun))
+    return opened(replace(begun, queue=QueueChange(message)), LEASE)
 
 
 async def contents(store: Store, begun: BegunTurn) -> list[str]:
@@ -131,9 +130,9 @@ async def test_next_turn_begins_in_the_commit_that_ends_the_one_before(store: St
     next_turn = next_turn_of(end, message)
     await store.turns.end(end, last_chunk(begun), 1, queue_version=2, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.COMPLETED
-    turn = next_turn.new.begun.turn
+    turn = next_turn.turn
     assert await store.turns.get(ALICE, turn.id) == turn
-    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.new.begun.conversation
+    assert await store.conversations.get(ALICE, begun.conversation.id) == next_turn.conversation
     assert await store.queue.waiting(begun.conversation.id) == [rest]
     assert (await all_messages(store, begun.conversation))[2].id == message.id
     assert await store.log.read(turn.id, 0) == [next_turn.opening]
@@ -153,13 +152,13 @@ async def test_turn_runs_on_where_the_next_one_cannot_begin(store: Store, change
     elif change == "remove":
         await store.queue.remove(begun.conversation.id, message.id, NOW)
     else:
-        unstorable = LogChunk(next_turn.new.begun.turn.id, 1, 1, cast("Any", None))
-        next_turn = OpenedTurn(next_turn.new, LEASE, unstorable)
+        unstorable = LogChunk(next_turn.turn.id, 1, 1, cast("Any", None))
+        next_turn = opened(next_turn, LEASE, unstorable)
     before = await store.queue.waiting(begun.conversation.id)
     with pytest.raises(StorageConflict):
         await store.turns.end(end, last_chunk(begun), 1, queue_version=1, next_turn=next_turn)
     assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
-    assert await store.turns.status(next_turn.new.begun.turn.id) is None
+    assert await store.turns.status(next_turn.turn.id) is None
     assert await store.conversations.get(ALICE, begun.conversation.id) == begun.conversation
     assert await store.queue.waiting(begun.conversation.id) == before
     assert await store.log.read(begun.turn.id, 1) == []
@@ -199,7 +198,7 @@ async def test_held_message_is_sent_and_a_new_one_is_queued_behind_it(store: Sto
     added = QueuedMessage.of(begun.conversation.id, "3?", NOW)
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
     change = QueueChange(first, added, IdempotencyKey("k", "hash"))
-    await store.turns.begin(NewTurn(again, queue=change), LEASE, opening_of(again))
+    await store.turns.begin(opened(replace(again, queue=change), LEASE))
     assert await store.queue.state_for(again.turn.id, 1) == QueueState(1, added)
     assert await store.queue.find_by_key(begun.conversation.id, "k") == (added, "hash")
 
@@ -212,7 +211,7 @@ async def test_held_message_that_was_removed_is_not_sent(store: Store):
     again = end.conversation.begin_turn("2?", NOW, message_id=first.id)
     await store.queue.remove(begun.conversation.id, first.id, NOW)
     with pytest.raises(StorageConflict):
-        await store.turns.begin(NewTurn(again, queue=QueueChange(first)), LEASE, opening_of(again))
+        await store.turns.begin(opened(replace(again, queue=QueueChange(first)), LEASE))
     assert await store.conversations.get(ALICE, begun.conversation.id) == end.conversation
 
 
@@ -273,7 +272,7 @@ async def test_turn_of_a_held_message_is_found_by_both_keys(store: Store):
     await keep_ended(store, end)
     again = end.conversation.begin_turn("2?", NOW, message_id=message.id)
     request = IdempotencyKey("sent", "request")
-    await store.turns.begin(NewTurn(again, request, QueueChange(message)), LEASE, opening_of(again))
+    await store.turns.begin(opened(replace(again, key=request, queue=QueueChange(message)), LEASE))
     assert await store.turns.find_by_key(begun.conversation.id, "queued") == (again.turn, "message")
     assert await store.turns.find_by_key(begun.conversation.id, "sent") == (again.turn, "request")
 

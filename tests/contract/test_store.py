@@ -22,6 +22,7 @@ from tests.making import (
     keep_turn,
     make_agent,
     make_receipt,
+    opened,
     opening_of,
     regenerated,
     said,
@@ -61,11 +62,10 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.tool_call import ToolCall, ToolCallFilter, ToolCallStatus, ToolRecord
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import Lease, TurnStatus
 from threadkeep.storage import turn_log
 from threadkeep.storage.receipts import PriorReceipt
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn
 
 EVERYTHING = ConversationFilter()
 
@@ -503,11 +503,11 @@ async def test_turn_whose_first_event_cannot_be_stored_is_not_begun(store: Store
     begun = conversation.begin_turn("?", NOW)
     unstorable = LogChunk(begun.turn.id, 1, 1, cast("Any", None))
     with pytest.raises(StorageError):
-        await store.turns.begin(NewTurn(begun, key), Lease("a-node", 1, 10**9), unstorable)
+        await store.turns.begin(opened(replace(begun, key=key), Lease("a-node", 1, 10**9), unstorable))
     assert await store.turns.status(begun.turn.id) is None
     assert await all_messages(store, conversation) == []
     assert await store.conversations.get(ALICE, conversation.id) == conversation
-    await store.turns.begin(NewTurn(begun, key), Lease("a-node", 1, 10**9), opening_of(begun))
+    await store.turns.begin(opened(replace(begun, key=key), Lease("a-node", 1, 10**9)))
     assert await store.log.read(begun.turn.id, 0) == [opening_of(begun)]
 
 
@@ -536,7 +536,7 @@ async def test_turn_whose_last_events_cannot_be_stored_runs_on(store: Store, use
 async def test_turn_that_was_taken_over_is_neither_written_nor_ended_by_who_lost_it(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     begun = conversation.begin_turn("?", NOW)
-    await store.turns.begin(NewTurn(begun), Lease("a-stalled-node", 1, -1), opening_of(begun))
+    await store.turns.begin(opened(begun, Lease("a-stalled-node", 1, -1)))
     held = await store.log.adopt(begun.turn.id, Lease("another", 1, 10**9), alone=False)
     assert held
     assert await store.log.adopt(begun.turn.id, Lease("a-third", 1, 10**9), alone=False) is None
@@ -580,13 +580,13 @@ async def test_idempotency_key_lives_as_long_as_its_conversation(store: Store):
     conversation = await keep_conversation(store, await keep_agent(store))
     key, lease = IdempotencyKey("once", "hash"), Lease("a-node", 1, 10**9)
     first = conversation.begin_turn("?", NOW)
-    await store.turns.begin(NewTurn(first, key), lease, opening_of(first))
+    await store.turns.begin(opened(replace(first, key=key), lease))
     reply = first.assistant_message.finish(MessageStatus.COMPLETED, said("Said."), NOW + 1)
     ended = first.conversation.end_turn(first.turn, reply, NOW + 1)
     await keep_ended(store, ended)
     a_year_later = ended.conversation.begin_turn("?", NOW + 365 * 24 * 60 * 60 * 1000)
     with pytest.raises(StorageConflict):
-        await store.turns.begin(NewTurn(a_year_later, key), lease, opening_of(a_year_later))
+        await store.turns.begin(opened(replace(a_year_later, key=key), lease))
     found = await store.turns.find_by_key(conversation.id, "once")
     assert found
     assert (found[0].id, found[1]) == (first.turn.id, "hash")
@@ -621,7 +621,7 @@ async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(st
     ]
     for number, it in enumerate(begun):
         lease_ms = -1 if number == 2 else 10**9
-        await store.turns.begin(NewTurn(it), Lease("a-node", 1, lease_ms), opening_of(it))
+        await store.turns.begin(opened(it, Lease("a-node", 1, lease_ms)))
     await store.log.request_abort(begun[1].turn.id)
     ended = await keep_turn(store, await keep_conversation(store, agent), "a", "b")
     assert ended.active_turn_id is None

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.making import ALICE, make_receipt
+from tests.making import ALICE, make_receipt, opened
 from tests.services.running import Fault, FaultyLog, make_begun, shown_events, stored_events
 from threadkeep import loops
 from threadkeep.clock import system_clock
@@ -25,6 +25,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId
 from threadkeep.domain.receipt import TurnReceipt
+from threadkeep.domain.turn import Lease
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, StepBegun
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
@@ -33,7 +34,6 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import Lease, NewTurn
 
 LEASE = Lease("a-node", 1, 10**9)
 
@@ -64,7 +64,7 @@ class Writing:
         turn_log = self.writer.open(begun.turn, begun.conversation, fence)
         opening = turn_log.take(TurnStart.of(begun.turn))
         assert opening
-        await self.store.turns.begin(NewTurn(begun), LEASE, opening)
+        await self.store.turns.begin(opened(begun, LEASE, opening))
         turn_log.live.extend([opening])
         return turn_log
 

@@ -8,13 +8,13 @@ from tests.services.running import (
     faulty,
 )
 from threadkeep.clock import Clock, system_clock
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.events import (
     TurnEvent,
 )
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
@@ -28,7 +28,6 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import Lease, NewTurn
 
 DEAD = Lease("a-dead-node", 1, 0)
 
@@ -90,7 +89,7 @@ class GivesUp:
 
 async def _no_next_turn(
     previous: Turn, conversation: Conversation, message: QueuedMessage
-) -> tuple[NewTurn, TurnCourse]:
+) -> tuple[BegunTurn, TurnCourse]:
     raise AgentNotFound
 
 

@@ -1,7 +1,7 @@
 """The turn of a queued message begins with the end of the turn before it, whatever fails meanwhile."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -12,7 +12,7 @@ from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.events import Text, UserMessage
 from threadkeep.domain.ids import TurnId
-from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.steering import Steering, nobody_steers
@@ -21,7 +21,6 @@ from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import NewTurn, QueueChange
 from threadkeep.testing import until
 
 
@@ -38,7 +37,7 @@ class NextTurns:
 
     async def prepare_next(
         self, previous: Turn, conversation: Conversation, message: QueuedMessage
-    ) -> tuple[NewTurn, TurnCourse]:
+    ) -> tuple[BegunTurn, TurnCourse]:
         if self.refuses:
             raise AgentNotFound
         begun = conversation.begin_turn(message.content, NOW, message_id=message.id)
@@ -48,7 +47,7 @@ class NextTurns:
         if (meanwhile := self.meanwhile) is not None:
             self.meanwhile = None
             await meanwhile()
-        new = NewTurn(begun, queue=QueueChange(message))
+        new = replace(begun, queue=QueueChange(message))
         return new, TurnCourse(script.steps, self.prepare_next, give_back=self.give_back)
 
     async def give_back(self) -> None:
@@ -68,7 +67,7 @@ class Steered(Script):
 async def run(node: Node, store: Store, next_turns: NextTurns) -> tuple[BegunTurn, Script]:
     begun = await make_begun(store)
     script = Script(begun)
-    await node.runner.begin(NewTurn(begun), TurnCourse(script.steps, next_turns.prepare_next))
+    await node.runner.begin(begun, TurnCourse(script.steps, next_turns.prepare_next))
     return begun, script
 
 
@@ -184,7 +183,7 @@ async def test_steering_message_is_taken_in_once_after_what_was_said(
 ):
     begun = await make_begun(store)
     script, plan = Steered(begun), [fault]
-    await (node := nodes.start()).runner.begin(NewTurn(begun), TurnCourse(script.steps))
+    await (node := nodes.start()).runner.begin(begun, TurnCourse(script.steps))
     take_in = type(store.queue).take_in
 
     async def broken(*args: object) -> object:

@@ -27,12 +27,11 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.tool_call import ToolCallStatus
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import Lease, TurnStatus
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.recovery import LEASE_S, OUTAGE_S, TakeoverPause
 from threadkeep.storage.store import Store, open_database, store_on
 from threadkeep.storage.turn_log import SqlTurnLog
-from threadkeep.storage.turns import Lease
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import until
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -20,6 +21,7 @@ from tests.services.running import (
     stored_events,
     until_shown,
 )
+from threadkeep.domain.conversation import WaitingEnd
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import (
     Notice,
@@ -33,7 +35,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn
 from threadkeep.engine.journal import Dispatch, Dispatched
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log import writer as log_writer
@@ -46,7 +48,6 @@ from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import Lease, NewTurn, WaitingEnd
 from threadkeep.testing.waiting import until
 
 
@@ -169,7 +170,7 @@ async def test_who_has_seen_the_end_is_not_counted_any_more(nodes: Nodes, store:
             yield step
         await tidied.wait()
 
-    await node.runner.begin(NewTurn(begun), TurnCourse(steps))
+    await node.runner.begin(begun, TurnCourse(steps))
     await until_shown(node, begun.turn, 1)
     assert (node.running_count, node.runner.count_of(ALICE)) == (1, 1)
     script.say(Text("x"), script.done())
@@ -260,7 +261,7 @@ async def test_turn_is_begun_though_its_request_is_cancelled_meanwhile(nodes: No
     begun = await make_begun(store)
     script = Script(begun)
     script.say(Text("x"), script.done())
-    asking = asyncio.create_task(node.runner.begin(NewTurn(begun), TurnCourse(script.steps)))
+    asking = asyncio.create_task(node.runner.begin(begun, TurnCourse(script.steps)))
     await fault.reached.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -306,7 +307,7 @@ async def test_turn_counts_and_is_waited_for_between_its_stored_start_and_its_ru
     assert waiting_end
     begun = waiting_end.ended.conversation.begin_turn("And?", NOW, model="scripted")
     script = Script(begun)
-    new = NewTurn(begun, waiting_end=waiting_end)
+    new = replace(begun, waiting_end=waiting_end)
     beginning = asyncio.create_task(node.runner.begin(new, TurnCourse(script.steps)))
     await announced.wait()
     assert node.runner.count_of(ALICE) == 1

@@ -8,14 +8,25 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.errors import Conflict, IllegalTransition, PathChanged, TurnInProgress
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.feedback import Feedback
-from threadkeep.domain.ids import AgentId, ConversationId, KeyId, MessageId, TurnId, UserId, new_uuid
+from threadkeep.domain.ids import (
+    AgentId,
+    ConversationId,
+    IdempotencyKey,
+    KeyId,
+    MessageId,
+    TurnId,
+    UserId,
+    new_uuid,
+)
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import CardPart, FilePart, NoticePart, Parts, text_parts
 from threadkeep.domain.payload import Payload
+from threadkeep.domain.queued import QueueChange
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_line, one_line
-from threadkeep.domain.turn import ENDS, BegunWith, KeptTurn, Turn, TurnStatus
+from threadkeep.domain.turn import ENDS, BegunWith, KeptTurn, Lease, Turn, TurnStatus
 
 MOST_TITLE_CHARACTERS = 200
 NOT_OURS = "ADDED_BY_CLIENT"
@@ -69,7 +80,8 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class BegunTurn:
-    """Everything stored when a turn begins: the updated conversation, the turn and its messages.
+    """Everything stored when a turn begins: the updated conversation, the turn and its messages, and whatever
+    else its request changes in the same commit.
 
     A regenerated turn has no new question. A turn that doesn't follow the end of the active path moves the
     path to its branch.
@@ -82,6 +94,23 @@ class BegunTurn:
     """The end of the active path before; if it has changed, the turn doesn't begin."""
     user_message: Message | None = None
     branch: Branch | None = None
+    key: IdempotencyKey | None = None
+    """The key of the request that began it."""
+    queue: QueueChange | None = None
+    waiting_end: "WaitingEnd | None" = None
+    """The end of the turn that waited for its user until now."""
+    outside_id: str | None = None
+    """The id that the client gave to the user's message."""
+    new_conversation: "Conversation | None" = None
+    """Its conversation before it began, if that is stored with its first turn."""
+    conversation_outside_id: str | None = None
+    """The id that the client gives to the conversation, if it doesn't have it yet."""
+    conversation_key: IdempotencyKey | None = None
+    """The key by which a repeated request finds the new conversation."""
+    lease: Lease | None = None
+    """The right to write it, which the node that runs it adds."""
+    opening: LogChunk | None = None
+    """The first events of its log; likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +120,15 @@ class EndedTurn:
     conversation: "Conversation"
     turn: Turn
     assistant_message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingEnd:
+    """The end of a waiting turn whose user continues without deciding."""
+
+    ended: EndedTurn
+    chunk: LogChunk
+    fence: int
 
 
 @dataclass(frozen=True, slots=True)

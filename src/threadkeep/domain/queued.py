@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import RateLimited
-from threadkeep.domain.ids import ConversationId, KeyId, MessageId, TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, KeyId, MessageId, TurnId, new_uuid
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.turn import BegunWith
 
@@ -62,6 +62,17 @@ class QueuedMessage:
             key_id=key_id,
             begun_with=begun_with,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueChange:
+    """How the start of a turn changes the queue."""
+
+    taken: QueuedMessage
+    """The message that the turn replies to."""
+    added: QueuedMessage | None = None
+    """The message that released a held queue."""
+    added_key: IdempotencyKey | None = None
 
 
 def check_room(waiting: int) -> None:

@@ -112,6 +112,15 @@ class KeptTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of a node to write a turn, for `length_ms` from now by the database's clock."""
+
+    node_id: str
+    fence: int
+    length_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunningTurn:
     """A turn running on some node, without its content."""
 

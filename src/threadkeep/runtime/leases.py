@@ -2,10 +2,11 @@
 
 import time
 
+from threadkeep.domain.turn import Lease
 from threadkeep.log.writer import TurnLost
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.turn_log import SqlTurnLog
-from threadkeep.storage.turns import LEASE_MS, Lease
+from threadkeep.storage.turns import LEASE_MS
 
 FIRST_FENCE = 1
 

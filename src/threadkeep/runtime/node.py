@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, tzinfo
 
 from threadkeep.clock import Clock
+from threadkeep.domain.conversation import WaitingEnd
 from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user_events import UserEvent
@@ -29,7 +30,6 @@ from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import WaitingEnd
 from threadkeep.tasks import end_tasks
 
 ABORT_S = 8.0  # longer than a lease: a dead node has lost its turns by then

@@ -7,9 +7,10 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from threadkeep.aside import LogWork
-from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.conversation import BegunTurn, EndedTurn, WaitingEnd
 from threadkeep.domain.errors import StorageError, StorageUnavailable, ThreadkeepError
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import TurnId, UserId
@@ -30,7 +31,6 @@ from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import NewTurn, OpenedTurn, WaitingEnd
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -80,13 +80,12 @@ class Runner:
         """From now on, this node can take over turns."""
         self._resumer = resumer
 
-    async def begin(self, new: NewTurn, course: TurnCourse) -> None:
+    async def begin(self, begun: BegunTurn, course: TurnCourse) -> None:
         """Stores a turn with this node's lease and its first event, shows that event, and runs the turn.
 
         It does so even if the request is cancelled meanwhile: a stored turn must run.
         """
-        begun = new.begun
-        task = asyncio.create_task(self._begin(self._open(new, course)))
+        task = asyncio.create_task(self._begin(self._open(begun, course)))
         self._beginning[begun.turn.id] = begun.conversation.user_id, task
         await asyncio.shield(task)
 
@@ -162,15 +161,15 @@ class Runner:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         return tasks
 
-    def _open(self, new: NewTurn, course: TurnCourse) -> NodeTurn:
+    def _open(self, begun: BegunTurn, course: TurnCourse) -> NodeTurn:
         """Gives a turn a lease and a log, ready to be stored."""
-        lease, begun = lease_of(self._node_id), new.begun
+        lease = lease_of(self._node_id)
         turn_log = self._writer.open(begun.turn, begun.conversation, lease.fence)
         opening = turn_log.take(*opening_entries(begun.turn, by_admin=course.by_admin))
         assert opening is not None
         held = HeldTurn(begun.turn, begun.conversation, begun.assistant_message, lease.fence)
-        opened = OpenedTurn(new, lease, opening)
-        return NodeTurn(held, turn_log, self._control(held, turn_log), course, opened)
+        begun = replace(begun, lease=lease, opening=opening)
+        return NodeTurn(held, turn_log, self._control(held, turn_log), course, begun)
 
     async def _open_next(self, turn: NodeTurn, ended: EndedTurn, message: QueuedMessage) -> NodeTurn | None:
         """The turn of a message queued behind one that ends; None if it can't begin: the queue is held."""
@@ -188,41 +187,41 @@ class Runner:
         at = ended.turn.ended_at or began_at
         freed = conversation.end_turn(held.turn, ended.assistant_message, at).conversation
         try:
-            new, course = await persist(lambda: prepare_next(held.turn, freed, message))
+            begun, course = await persist(lambda: prepare_next(held.turn, freed, message))
         except StorageError:
             raise
         except ThreadkeepError as exc:
             log.info("the queue is on hold: %s", exc.message)
             return None
-        return self._open(new, course)
+        return self._open(begun, course)
 
     async def _begin(self, turn: NodeTurn) -> None:
-        opened = turn.opened
-        assert opened is not None
+        begun = turn.begun
+        assert begun is not None
         try:
             try:
-                await self._store_start(opened)
+                await self._store_start(begun)
             except ThreadkeepError:  # a turn that doesn't start doesn't count, however often it is tried
                 await turn.course.give_back()
                 raise
-            if (waiting_end := opened.new.waiting_end) is not None:
+            if (waiting_end := begun.waiting_end) is not None:
                 await self._turn_ends.announce_end(waiting_end)
             self._run_new(turn)
         finally:  # only now: until it runs, it is nobody else's to count and to wait for
             del self._beginning[turn.log.turn_id]
 
-    async def _store_start(self, opened: OpenedTurn) -> None:
+    async def _store_start(self, begun: BegunTurn) -> None:
         try:
-            await self._store.turns.begin(opened.new, opened.lease, opened.opening)
+            await self._store.turns.begin(begun)
         except StorageUnavailable:
             # It may have been stored, and only the response was lost.
-            if await self._store.turns.status(opened.opening.turn_id) is not TurnStatus.RUNNING:
+            if await self._store.turns.status(begun.turn.id) is not TurnStatus.RUNNING:
                 raise
 
     def _run_new(self, turn: NodeTurn) -> None:
         """Runs a turn whose start is stored: by itself, or in the commit that ended the turn before it."""
-        assert turn.opened is not None
-        turn.log.live.extend([turn.opened.opening])
+        assert turn.begun is not None and turn.begun.opening is not None
+        turn.log.live.extend([turn.begun.opening])
         self._start(turn)
 
     def _control(self, held: HeldTurn, turn_log: TurnLog) -> TurnControl:

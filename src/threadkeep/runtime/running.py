@@ -5,13 +5,14 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import LEASE_MS, OpenedTurn
+from threadkeep.storage.turns import LEASE_MS
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class NodeTurn:
     log: TurnLog
     control: TurnControl
     course: TurnCourse
-    opened: OpenedTurn | None = None
+    begun: BegunTurn | None = None
     """What its start stores; None if it had begun before, here or elsewhere."""
     task: "asyncio.Task[None]" = field(init=False)
     begun_at: float = field(init=False)
@@ -33,12 +34,12 @@ class NodeTurn:
     @property
     def is_resumed(self) -> bool:
         """Whether it had begun before, here or elsewhere."""
-        return self.opened is None
+        return self.begun is None
 
     @property
     def opens_conversation(self) -> bool:
         """Whether its conversation is stored with it, so that nobody knows of it yet."""
-        return self.opened is not None and self.opened.new.new_conversation is not None
+        return self.begun is not None and self.begun.new_conversation is not None
 
 
 class NodeTurns:

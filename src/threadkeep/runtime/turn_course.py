@@ -4,14 +4,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.runtime.control import TurnControl
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import NewTurn
 
 
 async def _give_nothing_back() -> None:
@@ -32,7 +31,7 @@ class TurnCourse:
     """Gives back what it reserved, if it doesn't begin after all."""
 
 
-PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[tuple[NewTurn, TurnCourse]]]
+PrepareNextTurn = Callable[[Turn, Conversation, QueuedMessage], Awaitable[tuple[BegunTurn, TurnCourse]]]
 """Prepares the turn of a queued message, in a conversation whose previous turn has just completed.
 
 Raises ThreadkeepError if no turn can begin; then the queue is held.

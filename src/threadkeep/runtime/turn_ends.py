@@ -7,7 +7,7 @@ from itertools import count
 
 from threadkeep.clock import Clock
 from threadkeep.context.tool_results import TURN_ENDED
-from threadkeep.domain.conversation import EndedTurn
+from threadkeep.domain.conversation import EndedTurn, WaitingEnd
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import EventBody, Failed, LogChunk
 from threadkeep.domain.queued import QueuedMessage
@@ -21,7 +21,6 @@ from threadkeep.runtime.running import NodeTurn
 from threadkeep.runtime.signals import Signals
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.storage.turns import WaitingEnd
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -100,7 +99,7 @@ class TurnEnds:
                 held.fence,
                 receipt=receipt,
                 queue_version=version,
-                next_turn=next_turn and next_turn.opened,
+                next_turn=next_turn and next_turn.begun,
             )
             try:
                 await persist(end)

@@ -25,7 +25,7 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.ids import AgentId, IdempotencyKey, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.parts import FilePart
-from threadkeep.domain.queued import QueuedMessage, WhenBusy
+from threadkeep.domain.queued import QueueChange, QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
@@ -42,7 +42,6 @@ from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.retries import RETRIED_MS, retried_turns
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import NewTurn, QueueChange
 
 TRIES = 5
 TRIES_TO_STOP = 100
@@ -143,10 +142,10 @@ class _Place(NamedTuple):
     key: IdempotencyKey | None = None
     """Likewise, what a repeated request finds it by, if by nothing else."""
 
-    def begins(self, new: NewTurn) -> NewTurn:
+    def begins(self, begun: BegunTurn) -> BegunTurn:
         """The turn with what it opens."""
         return replace(
-            new,
+            begun,
             new_conversation=self.conversation if self.is_new else None,
             conversation_outside_id=self.outside_id,
             conversation_key=self.key,
@@ -270,8 +269,8 @@ class Sending:
                     agent, conversation, message, key_id=user.key_id, turn_id=claim.turn_id
                 )
                 try:
-                    new = NewTurn(begun, key, QueueChange(message))
-                    return await self._starts.begin(user, agent, new, claim)
+                    begun = replace(begun, key=key, queue=QueueChange(message))
+                    return await self._starts.begin(user, agent, begun, claim)
                 except StorageConflict:
                     continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -331,7 +330,7 @@ class Sending:
                 try:
                     if conversation.active_turn_id is not None:
                         await self._stop_for(claim, user, agent, begun, conversation.active_turn_id)
-                    return await self._starts.begin(user, agent, NewTurn(begun, key), claim)
+                    return await self._starts.begin(user, agent, replace(begun, key=key), claim)
                 except StorageConflict:
                     continue
         raise TurnInProgress("The conversation is changing too quickly. Try again.")
@@ -380,12 +379,12 @@ class Sending:
                 agent, conversation, held[0], key_id=user.key_id, turn_id=claim.turn_id
             )
             change = QueueChange(held[0], added, key)
-            new = place.begins(NewTurn(begun, queue=change, waiting_end=waiting_end))
-            await self._starts.begin(user, agent, new, claim)
+            begun = replace(begun, queue=change, waiting_end=waiting_end)
+            await self._starts.begin(user, agent, place.begins(begun), claim)
             return added
         begun = self._begun(user, agent, conversation, branch, message, claim)
-        new = NewTurn(begun, key, waiting_end=waiting_end, outside_id=message.outside_id)
-        return await self._starts.begin(user, agent, place.begins(new), claim)
+        begun = replace(begun, key=key, waiting_end=waiting_end, outside_id=message.outside_id)
+        return await self._starts.begin(user, agent, place.begins(begun), claim)
 
     def _begun(
         self,

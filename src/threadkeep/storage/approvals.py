@@ -15,11 +15,12 @@ from threadkeep.domain.approval import (
     OpenApproval,
 )
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
+from threadkeep.domain.turn import Lease
 from threadkeep.ports.tools import Grant
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
-from threadkeep.storage.turns import LOG_VERSION, Lease
+from threadkeep.storage.turns import LOG_VERSION
 
 
 @dataclass(frozen=True, slots=True)

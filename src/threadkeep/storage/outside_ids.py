@@ -48,7 +48,7 @@ _MOVE = Statement("UPDATE tk_outside_conversations SET user_id = :receiver WHERE
 class SqlOutsideIds:
     """Ids from outside: each user has their own for conversations, each conversation its own for messages.
 
-    The start of a turn stores its message's id (`NewTurn.outside_id`), and a new conversation's.
+    The start of a turn stores its message's id (`BegunTurn.outside_id`), and a new conversation's.
     """
 
     def __init__(self, database: Database, rows: ConversationRows) -> None:

@@ -17,7 +17,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json
@@ -26,7 +26,7 @@ from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.text_bytes import ROW_BYTES
-from threadkeep.storage.turns import LOG_VERSION, TURN_COLUMNS, Lease, to_turn
+from threadkeep.storage.turns import LOG_VERSION, TURN_COLUMNS, to_turn
 
 
 @dataclass(frozen=True, slots=True)

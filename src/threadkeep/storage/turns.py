@@ -1,18 +1,16 @@
 """Turns in the database: how they begin and how they end."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.conversation import BegunTurn, Conversation, EndedTurn
+from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, TurnId, UserId
 from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Failure, Message, Usage
-from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import RunningTurn, Turn, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
@@ -32,64 +30,6 @@ from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 LEASE_MS = 4_000
 LOG_VERSION = 3
 """The version of log and journal: a node ignores turns that a later version has written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The right of a node to write a turn, for `length_ms` from now by the database's clock."""
-
-    node_id: str
-    fence: int
-    length_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class QueueChange:
-    """How the start of a turn changes the queue."""
-
-    taken: QueuedMessage
-    """The message that the turn replies to."""
-    added: QueuedMessage | None = None
-    """The message that released a held queue."""
-    added_key: IdempotencyKey | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingEnd:
-    """The end of a waiting turn whose user continues without deciding."""
-
-    ended: EndedTurn
-    chunk: LogChunk
-    fence: int
-
-
-@dataclass(frozen=True, slots=True)
-class NewTurn:
-    """A turn that begins, and what else its start changes in the same commit."""
-
-    begun: BegunTurn
-    key: IdempotencyKey | None = None
-    """The key of the request that began it."""
-    queue: QueueChange | None = None
-    waiting_end: WaitingEnd | None = None
-    """The end of the turn that waited for its user until now."""
-    outside_id: str | None = None
-    """The id that the client gave to the user's message."""
-    new_conversation: Conversation | None = None
-    """Its conversation before it began, if that is stored with its first turn."""
-    conversation_outside_id: str | None = None
-    """The id that the client gives to the conversation, if it doesn't have it yet."""
-    conversation_key: IdempotencyKey | None = None
-    """The key by which a repeated request finds the new conversation."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedTurn:
-    """A new turn with its node's lease and the opening of its log: all that its start stores."""
-
-    new: NewTurn
-    lease: Lease
-    opening: LogChunk
 
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
@@ -233,30 +173,30 @@ class SqlTurns:
         self._database = database
         self._conversations = conversations
 
-    async def begin(self, new: NewTurn, lease: Lease, opening: LogChunk) -> None:
-        """Stores a new turn with the opening of its log and all that its start changes; all or nothing.
+    async def begin(self, begun: BegunTurn) -> None:
+        """Stores a turn with the opening of its log and all that its start changes; all or nothing.
 
         StorageConflict if the conversation or the queued message has changed since it was read, or if a new
         conversation's outside id, its key, or its place as the main one, was taken meanwhile.
         """
-        values, asked = _begin_values(new, lease, opening), new.begun.user_message
-        is_plain = new.key is None and new.queue is None and new.waiting_end is None
-        is_plain = is_plain and new.begun.branch is None and new.outside_id is None
-        is_plain = is_plain and new.new_conversation is None and new.conversation_outside_id is None
+        values, asked = _begin_values(begun), begun.user_message
+        is_plain = begun.key is None and begun.queue is None and begun.waiting_end is None
+        is_plain = is_plain and begun.branch is None and begun.outside_id is None
+        is_plain = is_plain and begun.new_conversation is None and begun.conversation_outside_id is None
         if self._database.dialect == "postgres" and asked is not None and is_plain and not asked.files:
             if not await self._database.execute(Query(_BEGIN_IN_ONE, values)):
                 raise _moved_on()
         else:
-            await self._database.write(lambda: self._begin_first(new, values))
+            await self._database.write(lambda: self._begin_first(begun, values))
 
-    def _begin_first(self, new: NewTurn, values: dict[str, Any]) -> Plan[None]:
+    def _begin_first(self, begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
         """Stores a turn, after its conversation if that is new."""
-        if (conversation := new.new_conversation) is not None:
-            is_main, key = conversation.is_main, new.conversation_key
+        if (conversation := begun.new_conversation) is not None:
+            is_main, key = conversation.is_main, begun.conversation_key
             yield from self._conversations.add(conversation, is_main=is_main, key=key)
-        if new.conversation_outside_id is not None:
-            yield from bind_conversation(new.begun.conversation, new.conversation_outside_id)
-        yield from _begin_after_waiting(new, values)
+        if begun.conversation_outside_id is not None:
+            yield from bind_conversation(begun.conversation, begun.conversation_outside_id)
+        yield from _begin_after_waiting(begun, values)
 
     async def end(
         self,
@@ -266,7 +206,7 @@ class SqlTurns:
         *,
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
-        next_turn: OpenedTurn | None = None,
+        next_turn: BegunTurn | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
         and its receipt, if that isn't stored yet.
@@ -324,8 +264,9 @@ def _running(row: Row) -> RunningTurn:
     return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
 
 
-def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, Any]:
-    begun = new.begun
+def _begin_values(begun: BegunTurn) -> dict[str, Any]:
+    lease, opening = begun.lease, begun.opening
+    assert lease is not None and opening is not None, "only a node begins turns"
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     asked_values = _asked_values(asked) if asked else {}
     size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
@@ -340,7 +281,7 @@ def _begin_values(new: NewTurn, lease: Lease, opening: LogChunk) -> dict[str, An
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
-        **_key_values(new.key),
+        **_key_values(begun.key),
         **_held_key_values(None),
         "node_id": lease.node_id,
         "fence": lease.fence,
@@ -363,21 +304,20 @@ def _asked_values(asked: Message) -> dict[str, Any]:
     return {"asked_seq": asked.seq, "asked_parent_id": asked.parent_id, **to_columns(asked)}
 
 
-def _begin_after_waiting(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
-    if (waiting_end := new.waiting_end) is not None:
+def _begin_after_waiting(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
+    if (waiting_end := begun.waiting_end) is not None:
         ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
         if not (yield from _end(waiting_end.ended, ended, waiting_end.chunk.charges)):
             raise _moved_on()
-    yield from _begin(new, values)
+    yield from _begin(begun, values)
 
 
-def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
-    begun, queue = new.begun, new.queue
+def _begin(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
     if not (yield Query(_ADVANCE_FOR_TURN, values)):
         raise _moved_on()
-    if queue is not None:
+    if (queue := begun.queue) is not None:
         # The turn has the key with which its message was queued, and that of the request that sends it.
-        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(new.key)
+        values = values | _key_values((yield from take_queued(queue.taken))) | _held_key_values(begun.key)
         if queue.added is not None:
             yield from add_queued(queue.added, queue.added_key)
     elif begun.user_message is not None:
@@ -387,8 +327,8 @@ def _begin(new: NewTurn, values: dict[str, Any]) -> Plan[None]:
     yield Query(_ADD_TURN, values)
     if begun.user_message is not None:
         yield Query(_ADD_MESSAGE_AND_REPLY, values)
-        if new.outside_id is not None:
-            yield from bind_message(begun.conversation.id, new.outside_id, begun.user_message.id)
+        if begun.outside_id is not None:
+            yield from bind_message(begun.conversation.id, begun.outside_id, begun.user_message.id)
     else:
         yield ADD_MESSAGE(**message_values(begun.assistant_message))
     yield Query(ADD_CHUNK, values)
@@ -429,7 +369,7 @@ def _end(
     values: dict[str, Any],
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
-    next_turn: OpenedTurn | None = None,
+    next_turn: BegunTurn | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
@@ -441,8 +381,7 @@ def _end(
         yield Query(_CLOSE_REQUESTS, values)
         yield Query(_FREE, values)
         if next_turn is not None:
-            opened = _begin_values(next_turn.new, next_turn.lease, next_turn.opening)
-            yield from _begin(next_turn.new, opened)
+            yield from _begin(next_turn, _begin_values(next_turn))
         if charges:
             yield from add_charges(charges)
     return done

@@ -19,14 +19,14 @@ from tests.making import (
     keep_memory,
     keep_turn,
     make_compaction,
-    opening_of,
+    opened,
 )
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId, new_uuid
+from threadkeep.domain.turn import Lease
 from threadkeep.domain.user import User
 from threadkeep.handling.cursors import Cursors
-from threadkeep.storage.turns import Lease, NewTurn
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question, and a share needs its token; they have tests of their own.
@@ -85,7 +85,7 @@ async def keep_running(api: Api, conversation: Conversation) -> None:
     """A turn that runs as long as the test does: the server takes it for its own."""
     node_id = (await api.app.services()).running_turns.node_id
     begun = conversation.begin_turn("Why?", NOW, model="scripted")
-    await api.store.turns.begin(NewTurn(begun), Lease(node_id, 1, 10**9), opening_of(begun))
+    await api.store.turns.begin(opened(begun, Lease(node_id, 1, 10**9)))
 
 
 async def run_with_tool(client: httpx.AsyncClient, conversation_id: str, run: str) -> httpx.Response:

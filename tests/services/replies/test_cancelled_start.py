@@ -12,7 +12,6 @@ from threadkeep.domain.user import User
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import NewTurn
 
 
 class SlowAllowances(LocalAllowances):
@@ -48,7 +47,7 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
 
     async def begin() -> None:
         async with starts.claim(User(ALICE)) as claim:
-            await starts.begin(User(ALICE), agent, NewTurn(begun), claim)
+            await starts.begin(User(ALICE), agent, begun, claim)
 
     starting = asyncio.create_task(begin())
     await allowances.has_taken.wait()

@@ -10,7 +10,7 @@ from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import ShuttingDown
 from threadkeep.domain.ids import KeyId, TurnId
-from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.ports.allowances import Allowances
@@ -20,7 +20,6 @@ from threadkeep.services.access import agent_to_ask
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.storage.store import Store
-from threadkeep.storage.turns import NewTurn, QueueChange
 
 
 class TurnStarts:
@@ -97,34 +96,33 @@ class TurnStarts:
         await claim.take(self._running_of(user, after), after)
 
     async def begin(
-        self, user: User, agent: Agent, new: NewTurn, claim: TurnClaim
+        self, user: User, agent: Agent, begun: BegunTurn, claim: TurnClaim
     ) -> tuple[Turn, Conversation]:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
-        await self.reserve(claim, user, agent, new.begun)
-        async with self._ready(new) as ready:
+        await self.reserve(claim, user, agent, begun)
+        async with self._ready(begun) as ready:
             claim.is_beginning = True
             await self._runner.begin(ready, self._course(user, agent, claim))
-        return new.begun.turn, new.begun.conversation
+        return begun.turn, begun.conversation
 
     @asynccontextmanager
-    async def _ready(self, new: NewTurn) -> AsyncGenerator[NewTurn]:
+    async def _ready(self, begun: BegunTurn) -> AsyncGenerator[BegunTurn]:
         """A turn whose start is a small transaction, also if it moves the path to a long branch."""
-        begun = new.begun
         if begun.branch is None:
-            yield new
+            yield begun
             return
         last_seq = (begun.user_message or begun.assistant_message).seq - 1
         async with self._store.branches.prepared(
             begun.conversation.id, begun.branch, last_seq=last_seq, tip_id=begun.previous_tip_id
         ) as branch:
-            yield replace(new, begun=replace(begun, branch=branch))
+            yield replace(begun, branch=branch)
 
     def prepare_next_of(self, user: User) -> PrepareNextTurn:
         """Prepares the turns of a user's queued messages, one after the other."""
 
         async def prepare_next(
             previous: Turn, conversation: Conversation, message: QueuedMessage
-        ) -> tuple[NewTurn, TurnCourse]:
+        ) -> tuple[BegunTurn, TurnCourse]:
             self.check_open()
             agent = await self.agent_of(user, conversation)
             async with self.claim(user) as claim:
@@ -133,7 +131,7 @@ class TurnStarts:
                 )
                 await self.reserve(claim, user, agent, begun, after=previous.id)
                 claim.is_beginning = True
-            return NewTurn(begun, queue=QueueChange(message)), self._course(user, agent, claim)
+            return replace(begun, queue=QueueChange(message)), self._course(user, agent, claim)
 
         return prepare_next
 
