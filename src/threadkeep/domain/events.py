@@ -49,7 +49,7 @@ class IterationStart:
     type: ClassVar[str] = "iteration_start"
     iteration: int
     step_id: str | None = None
-    """In a turn of an agent in code: the step, or model call, whose text follows; "" for the program itself."""
+    """In a turn of an agent in code: the step or model call whose text follows; "" for the program itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,9 +88,13 @@ class HandOff:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A finished model call, from its first tool call on: stored and shown as a whole, or not at all."""
+    """Entries that are stored in one commit, or not at all, such as the end of a model call."""
 
     entries: tuple[EventBody | JournalEntry, ...]
+    is_before_effect: bool = False
+    """Whether something takes effect as soon as they are stored, which only the turn's owner may do."""
+    is_progress: bool = False
+    """Whether losing the node after them is a first loss again."""
 
 
 TurnStep = EventBody | JournalEntry | Together | TurnReceipt | Pause | HandOff
@@ -260,7 +264,8 @@ class _Run:
         finished = call.finished(self._iteration)
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         self._reply = () if finished.tool_uses else finished.reply()
-        return Together((*self.asking.take_unshown(), finished.entry(), *self._report()))
+        said = self.asking.take_unshown()
+        return Together((*said, finished.entry(), *self._report()), is_progress=True)
 
     def _report(self) -> Iterator[UsageReported]:
         for reported in self.asking.report():

@@ -107,13 +107,13 @@ def replay(
     files: FileRules = NO_FILES,
 ) -> TurnState:
     """The state of a turn's loop; `request` is its receipt's, `payloads` the values its calls refer to."""
-    replaying = _Replaying()
+    replaying = Replaying()
     for entry in entries:
         replaying.add(entry)
     return replaying.state(request, payloads, files)
 
 
-class _Replaying:
+class Replaying:
     """Collects a turn's events and journal entries, in order."""
 
     def __init__(self) -> None:
@@ -131,6 +131,7 @@ class _Replaying:
         self._ran_ms = 0
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
+        """The next entry."""
         match entry:
             case TurnEvent():
                 self._add_event(entry)
@@ -189,14 +190,10 @@ class _Replaying:
                 model=self._model, found=self._found(), noticed=self._noticed(), ran_ms=self._ran_ms
             )
         parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
-        known = _KnownCalls(
-            self._folding,
-            self._dispatches,
-            self._awaited,
-            self._rounds,
+        known = self._known(
             Rendering(
                 UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, payloads=payloads
-            ),
+            )
         )
         messages, batch, last = known.with_results(request.messages, self._steps)
         return TurnState(
@@ -221,6 +218,26 @@ class _Replaying:
             noticed=self._noticed(),
             ran_ms=self._ran_ms,
         )
+
+    @property
+    def folding(self) -> Folding:
+        """The reply so far."""
+        return self._folding
+
+    @property
+    def ran_ms(self) -> int:
+        """How long the turn has run, without the time that it waited."""
+        return self._ran_ms
+
+    def calls(
+        self, payloads: Mapping[PayloadId, bytes | Lost], files: FileRules = NO_FILES
+    ) -> Mapping[str, CallState]:
+        """How far each tool call has come, by its id."""
+        rendering = Rendering(UTC, thoughts=False, calls_as_blocks=True, files=files, payloads=payloads)
+        return self._known(rendering).states()
+
+    def _known(self, rendering: Rendering) -> "_KnownCalls":
+        return _KnownCalls(self._folding, self._dispatches, self._awaited, self._rounds, rendering)
 
     def _may_have_taken_effect(self, call: ToolCall) -> bool:
         """Whether nobody knows, though the call has ended: repeating it would require approval."""
@@ -290,6 +307,10 @@ class _KnownCalls:
             elif states:
                 history = (*history, *call.with_results(reads, as_blocks=self._rendering.calls_as_blocks))
         return history, batch, last
+
+    def states(self) -> Mapping[str, CallState]:
+        """How far each call has come."""
+        return {id_: self._state(id_) for id_ in self._parts}
 
     def all_arguments_of(self, part: ToolCallPart) -> Sequence[Mapping[str, object]]:
         """A call's arguments, wherever they are stored: the model's, and the user's if they changed them."""

@@ -6,14 +6,16 @@ turns run. The next flush stores everything that arrived meanwhile, from all tur
 is shown without delay, and with many the writer is busy for a small share of the time.
 
 A tool's result or a finished model call ends the rest; the latter is added as a whole (`Together` in
-`engine/loop.py`), with all its tool calls, and so is stored whole or not at all. A turn's first event is stored with its start, and what is pending when it ends with its end. The
-receipt of its request is stored with the events after it, so the model is asked without waiting for that.
-What a model call cost goes into the ledger in the commit that stores its usage event.
+`engine/loop.py`), with all its tool calls, and so is stored whole or not at all. A turn's first event is stored with its start, and what is pending when it
+ends with its end. The receipt of its request is stored with the events after it, so the model is asked
+without waiting for that. What a model call cost goes into the ledger in the commit that stores its usage
+event.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
 
@@ -65,9 +67,6 @@ GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
 
-URGENT = (UsageReported, ToolResultStored, StepEnded)
-"""What ends the writer's rest: somebody waits for what comes after it."""
-
 DAMAGED = (UnreadableEvent, LookupError, AssertionError)
 """What reading a damaged log raises."""
 
@@ -113,7 +112,7 @@ class TurnLog:
             await self._writer.flush(self)
         else:
             last = more[-1] if more else body
-            self._writer.schedule(self, urgent=isinstance(last, URGENT))
+            self._writer.schedule(self, urgent=_is_urgent(last))
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -164,7 +163,7 @@ class TurnLog:
         if isinstance(body, JOURNAL_ENTRIES):
             return body
         if isinstance(body, IterationRestart) and not body.from_seq:
-            body = IterationRestart(body.iteration, self.folding.call_seq)
+            body = replace(body, from_seq=self.folding.call_seq)
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
         if isinstance(body, UsageReported):
             charges.append(self._charge(body))
@@ -341,6 +340,13 @@ class LogWriter:
         rows = [(chunk, turn_log.fence) for turn_log, chunk in chunks]
         fenced = [(receipt, turn_log.fence) for turn_log, receipt in receipts]
         return await persist(lambda: self._store.append(rows, fenced))
+
+
+def _is_urgent(body: Written) -> bool:
+    """Whether it ends the writer's rest: somebody waits for what comes after it."""
+    return isinstance(body, UsageReported | ToolResultStored) or (
+        isinstance(body, StepEnded) and body.is_progress
+    )
 
 
 def _as_failure(exc: BaseException) -> Exception:

@@ -26,6 +26,7 @@ from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.turn_ends import RunNext, TurnEnds
 from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -70,10 +71,8 @@ class StepWriter:
                         return not await self._pause(turn, requests)
                     case HandOff():
                         await self._hand_off(turn_log)
-                    case Together(entries):
-                        await turn_log.add(*entries, at_once=bool(held.attempts))
-                        if held.attempts:
-                            await self._store.log.reset_attempts(held.turn.id, held.fence)
+                    case Together():
+                        await self._add_together(held, turn_log, step)
                     case Dispatched() | InputAwaited():
                         # Stored before the tools run, while the turn is still ours.
                         await turn_log.add(step, at_once=True)
@@ -98,6 +97,14 @@ class StepWriter:
         finally:
             await steps.aclose()
         return False
+
+    async def _add_together(self, held: HeldTurn, turn_log: TurnLog, step: Together) -> None:
+        is_first_again = step.is_progress and held.attempts > 0
+        await turn_log.add(*step.entries, at_once=step.is_before_effect or is_first_again)
+        if step.is_before_effect:  # while the turn is still ours
+            self._running.check_lease(turn_log.turn_id)
+        if is_first_again:
+            await self._store.log.reset_attempts(held.turn.id, held.fence)
 
     async def _pause(self, turn: NodeTurn, requests: frozenset[str]) -> bool:
         """Makes the turn wait for its user; False if it continues immediately because they have decided."""

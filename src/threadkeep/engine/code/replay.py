@@ -1,0 +1,173 @@
+"""The state of a turn of an agent in code, from its log and journal; pure. The program runs from the top."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from threadkeep.domain.events import (
+    ApprovalRequest,
+    EventBody,
+    IterationRestart,
+    IterationStart,
+    Notice,
+    Retrieval,
+    Text,
+    Thought,
+    TurnEvent,
+    UserMessage,
+    joined,
+)
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Usage
+from threadkeep.domain.parts import NoticePart, TextPart
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_call import ToolCall
+from threadkeep.engine.call_state import CallState
+from threadkeep.engine.code.voices import PROGRAM
+from threadkeep.engine.journal import CodeStarted, JournalEntry, StateSaved, StepBegun, StepEnded
+from threadkeep.engine.replay import Replaying
+
+
+@dataclass(frozen=True, slots=True)
+class CodeState:
+    """How far a turn of an agent in code has come; empty for a new turn."""
+
+    code: CodeStarted | None = None
+    """The code that began it."""
+    recorded: tuple[StepEnded, ...] = ()
+    """Results since the last saved point, in the order in which the program receives them."""
+    optional: Mapping[str, StepEnded] = field(default_factory=dict[str, StepEnded])
+    """Results from before it, by key."""
+    begun: Mapping[str, StepBegun] = field(default_factory=dict[str, StepBegun])
+    """What has begun, by key: its last attempt."""
+    step_count: int = 0
+    result_bytes: int = 0
+    iteration: int = 0
+    cut_off: Mapping[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
+    """Iteration and first event of each step that spoke and has not ended."""
+    shown: tuple[EventBody, ...] = ()
+    """What the program itself has shown."""
+    saved: Mapping[str, StateSaved] = field(default_factory=dict[str, StateSaved])
+    """The last saved point of each scope."""
+    steered: tuple[UserMessage, ...] = ()
+    """What the user sent meanwhile and the turn took in."""
+    requests: frozenset[str] = frozenset()
+    """All requests to the user so far."""
+    calls: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
+    open_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    has_spoken: bool = False
+    noticed: frozenset[Notice] = frozenset()
+    ran_ms: int = 0
+
+    def saved_state(self) -> StateSaved | None:
+        """The newest saved point that has the turn's state."""
+        found = [it for it in self.saved.values() if it.state_ref or bytes(it.state)]
+        return max(found, key=lambda it: it.at, default=None)
+
+
+def replay_code(
+    entries: Iterable[TurnEvent | JournalEntry], payloads: Mapping[PayloadId, bytes | Lost]
+) -> CodeState:
+    """The state that a turn's entries describe; `payloads` are the values that its calls refer to."""
+    replaying = _ReplayingCode()
+    for entry in entries:
+        replaying.add(entry)
+    return replaying.state(payloads)
+
+
+class _ReplayingCode:
+    """Collects a turn's entries, in order."""
+
+    def __init__(self) -> None:
+        self._turn = Replaying()
+        self._code: CodeStarted | None = None
+        self._ended: dict[str, StepEnded] = {}
+        self._optional: dict[str, StepEnded] = {}
+        self._begun: dict[str, StepBegun] = {}
+        self._saved: dict[str, StateSaved] = {}
+        self._spoke: dict[str, tuple[int, int]] = {}
+        self._speaker: str | None = None
+        self._iteration = 0
+        self._shown: list[EventBody] = []
+        self._steered: list[UserMessage] = []
+        self._requests: set[str] = set()
+
+    def add(self, entry: TurnEvent | JournalEntry) -> None:
+        self._turn.add(entry)
+        match entry:
+            case TurnEvent():
+                self._add_event(entry)
+            case CodeStarted():
+                self._code = entry
+            case StepBegun():
+                self._begun[entry.key] = entry
+            case StepEnded():
+                self._ended[entry.key] = entry
+                if (begun := self._begun.get(entry.key)) is not None:
+                    self._spoke.pop(begun.step_id, None)
+            case StateSaved():
+                self._save(entry)
+            case _:
+                pass
+
+    def _add_event(self, event: TurnEvent) -> None:
+        match event.body:
+            case IterationStart(iteration, step_id):
+                self._iteration, self._speaker = iteration, step_id
+                if step_id:
+                    self._spoke[step_id] = iteration, event.seq
+            case IterationRestart(step_id=step_id):
+                self._speaker = None
+                self._spoke.pop(step_id or "", None)
+            case Text() | Thought() | Notice() | Retrieval(tool_call_id=None) as body:
+                if self._speaker == PROGRAM:
+                    self._show(body)
+            case UserMessage() as body:
+                self._steered.append(body)
+            case ApprovalRequest(request_id):
+                self._requests.add(request_id)
+            case _:
+                pass
+
+    def _show(self, body: EventBody) -> None:
+        if self._shown and (both := joined(self._shown[-1], body)) is not None:
+            self._shown[-1] = both
+        else:
+            self._shown.append(body)
+
+    def _save(self, saved: StateSaved) -> None:
+        """Results in its scope become optional."""
+        self._saved[saved.scope] = saved
+        inside = f"{saved.scope}/" if saved.scope else ""
+        for key in [it for it in self._ended if it.startswith(inside)]:
+            self._optional[key] = self._ended.pop(key)
+
+    def state(self, payloads: Mapping[PayloadId, bytes | Lost]) -> CodeState:
+        folding = self._turn.folding
+        all_ended: Sequence[StepEnded] = (*self._optional.values(), *self._ended.values())
+        return CodeState(
+            code=self._code,
+            recorded=tuple(self._ended.values()),
+            optional=self._optional,
+            begun=self._begun,
+            step_count=len({it.step_id for it in self._begun.values()}),
+            result_bytes=sum(it.size for it in all_ended),
+            iteration=self._iteration,
+            cut_off=self._spoke,
+            shown=tuple(self._shown),
+            saved=self._saved,
+            steered=tuple(self._steered),
+            requests=frozenset(self._requests),
+            calls=self._turn.calls(payloads),
+            open_calls=tuple(folding.open_calls),
+            usage=folding.usage,
+            has_spoken=any(
+                isinstance(part, TextPart) and not part.superseded and not is_blank(part.text)
+                for part in folding.parts
+            ),
+            noticed=frozenset(
+                Notice(part.code, part.message) for part in folding.parts if isinstance(part, NoticePart)
+            ),
+            ran_ms=self._turn.ran_ms,
+        )
