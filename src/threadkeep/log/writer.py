@@ -6,10 +6,10 @@ turns run. The next flush stores everything that arrived meanwhile, from all tur
 is shown without delay, and with many the writer is busy for a small share of the time.
 
 A tool's result or a finished model call ends the rest; the latter is added as a whole (`Together` in
-`engine/loop.py`), with all its tool calls, and so is stored whole or not at all. A turn's first event is stored with its start, and what is pending when it
-ends with its end. The receipt of its request is stored with the events after it, so the model is asked
-without waiting for that. What a model call cost goes into the ledger in the commit that stores its usage
-event.
+`engine/loop.py`), with all its tool calls, and so is stored whole or not at all. A turn's first event is
+stored with its start, and what is pending when it ends with its end. The receipt of its request is stored
+with the events after it, so the model is asked without waiting for that. What a model call cost goes into
+the ledger in the commit that stores its usage event.
 """
 
 import asyncio

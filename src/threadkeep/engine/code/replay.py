@@ -23,6 +23,7 @@ from threadkeep.domain.payload import Lost
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.call_state import CallState
+from threadkeep.engine.code import codes
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.journal import CodeStarted, JournalEntry, StateSaved, StepBegun, StepEnded
 from threadkeep.engine.replay import Replaying
@@ -120,7 +121,7 @@ class _ReplayingCode:
             case IterationRestart(step_id=step_id):
                 self._speaker = None
                 self._spoke.pop(step_id or "", None)
-            case Text() | Thought() | Notice() | Retrieval(tool_call_id=None) as body:
+            case Text() | Thought() | Notice(code=codes.AGENT_NOTICE) | Retrieval(tool_call_id=None) as body:
                 if self._speaker == PROGRAM:
                     self._show(body)
             case UserMessage() as body:
