@@ -28,6 +28,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import StepStatus
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.handling.stream import StreamEnd
@@ -235,7 +236,7 @@ def programs(draw: st.DrawFn) -> list[TurnEvent]:
         elif act == "end" and open_:
             id_ = open_.pop(draw(st.integers(0, len(open_) - 1)))
             spoke.pop(id_, None)
-            status = draw(st.sampled_from(["ok", "error", "cancelled", "unknown"]))
+            status: StepStatus = draw(st.sampled_from(["ok", "error", "cancelled", "unknown"]))
             bodies.append(StepChanged(id_, begun[id_], "stream", status, duration_ms=7))
         elif act == "say":
             speaker = draw(st.sampled_from(["", *open_]))
