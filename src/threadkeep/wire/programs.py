@@ -39,6 +39,26 @@ class ProgramTool(Struct, frozen=True, omit_defaults=True):
     access: StepAccess = "allow"
 
 
+class AgentDeclared(Struct, frozen=True, omit_defaults=True):
+    """An agent as its code declares it. What it leaves out, an admin may set."""
+
+    key: str
+    """Identifies the agent for ever."""
+    version: int = 1
+    name: str = ""
+    """Its key if the code gives none."""
+    description: str = ""
+    visibility: Literal["private", "public"] = "private"
+    """Only at first: an admin may change it."""
+    model: str | None = None
+    tools: tuple[ProgramTool, ...] = ()
+    """Functions of the program that models may call."""
+    timeout_s: float | None = None
+    max_steps: int | None = None
+    starters: tuple[str, ...] = ()
+    icon: str | None = None
+
+
 # From the program
 
 
