@@ -29,7 +29,7 @@ from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, Together, TurnLimits
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
 from threadkeep.engine.stop import Stop
@@ -180,8 +180,8 @@ class CodeTurn:
                             return "paused"
                         case HandOff():
                             return "handed off"
-                        case ReplyState(value):
-                            self.state = value
+                        case StateLeft(left):
+                            self.state = left
                         case TurnReceipt():
                             pass
                         case Together(entries):  # one commit: all of them or none
