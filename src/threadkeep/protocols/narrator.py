@@ -31,7 +31,7 @@ Kind = Literal["text", "thought"]
 Piece = events.Text | events.Thought
 
 
-# These two are Structs because making one takes a tenth of the instructions.
+# Structs, because every text and thought makes both and a dataclass takes longer to make.
 class PartStart(Struct, frozen=True):
     """A text or thought begins; its pieces follow."""
 
