@@ -9,6 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+
+class ProgramLost(Exception):
+    """The process or connection that ran a program is gone."""
+
+
 Effect = Literal["read", "idempotent", "write"]
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
