@@ -95,6 +95,8 @@ class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
     re: int
     value: Raw = NOTHING
     error: ProgramError | None = None
+    shown: bool = False
+    """Whether the error's message is meant for the user."""
     duration_ms: int = 0
 
 
@@ -360,10 +362,13 @@ class ClaimFailed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     settle: bool = True
 
 
+CancelReason = Literal["abort", "timeout", "pause", "hand_off", "lost", "diverged", "failed"]
+
+
 class Cancel(Struct, frozen=True, tag="cancel"):
     """The run ends here; nothing it still does counts."""
 
-    reason: Literal["abort", "timeout", "pause", "hand_off", "lost", "diverged", "failed"]
+    reason: CancelReason
 
 
 class Ack(Struct, frozen=True, tag="ack"):

@@ -106,8 +106,13 @@ class Claims:
         claim = self._by_id.get(id_)
         if claim is not None:
             claim.is_cancelled = True
+            self._held.pop(claim.key, None)
             self._note_change()
         return claim
+
+    def is_due(self, claim: OpenClaim) -> bool:
+        """Whether its result is recorded, and the program has not received it."""
+        return any(it.key == claim.key for it in self._due)
 
     def close(self, claim: OpenClaim) -> None:
         """The program has received a result."""
@@ -146,10 +151,14 @@ class Claims:
         asked = ", ".join(map(describe_key, self._held)) or "nothing"
         return Diverged(describe_key(self._due[0].key), asked)
 
-    @property
-    def holds_any(self) -> bool:
-        """Whether the program claims something that isn't recorded."""
-        return bool(self._held)
+    def patience_s(self, least: float, most: float) -> float:
+        """How long the program may claim nothing that is recorded before it counts as different.
+
+        What it cancelled by a clock of its own, it cancels again after as long.
+        """
+        if (due := self._due[0]).status == "cancelled" and due.key in self._open:
+            return min(max(2 * due.duration_ms / 1000, least), most)
+        return least if self._held else most
 
     def _advance(self) -> None:
         if not self._left:

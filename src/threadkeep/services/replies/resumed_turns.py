@@ -7,7 +7,7 @@ from threadkeep.context.attachments import NO_FILES
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound
+from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ModelNotFound
 from threadkeep.domain.events import (
     EventBody,
     Failed,
@@ -17,10 +17,14 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
+from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import TurnStep
+from threadkeep.engine.loop import ReplyState, TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -52,8 +56,13 @@ class ResumedTurns:
         self._store = store
         self._replies = replies
         self._starts = starts
-        self._within_ms = within_hours * HOUR_MS
+        self._within_ms = int(within_hours * HOUR_MS)
         self._caps = caps
+
+    @property
+    def within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        return self._within_ms
 
     def knows(self, model: str | None) -> bool:
         """Whether this node has a turn's model."""
@@ -83,6 +92,10 @@ class ResumedTurns:
         is_takeover: bool,
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
+        if held.turn.code is not None and not self._starts.programs.can_run(held.turn.code):
+            async for step in self._end_without_program(held, held.turn.code, entries, control):
+                yield step
+            return
         state = await self._state(held, entries)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
@@ -101,6 +114,40 @@ class ResumedTurns:
         async with aclosing(steps):
             async for step in steps:
                 yield step
+
+    async def _end_without_program(
+        self,
+        held: HeldTurn,
+        code: TurnCode,
+        entries: Sequence[LogEntry],
+        control: TurnControl,
+    ) -> AsyncGenerator[TurnStep]:
+        """Ends a turn whose program this node doesn't have; its state is the one saved last."""
+        reason, state = control.stop.reason, replay_code(entries, {})
+        gone = absent(code.key) if code.version is None else ABANDONED
+        end = stopped(held.turn, reason) if reason else gone
+        if (kept := await self._saved_state(held, state)) is not None:
+            yield ReplyState(kept)
+        last = last_events(
+            end,
+            open_calls=state.open_calls,
+            why=PROCESS_ENDED,
+            reported=state.usage,
+            unreported=None,
+            model=held.turn.model,
+            waiting={id_ for id_, call in state.calls.items() if call.open_requests},
+        )
+        for event in last:
+            yield event
+
+    async def _saved_state(self, held: HeldTurn, state: CodeState) -> bytes | None:
+        """What the program saved last; of a turn that saved nothing, its ancestor's state counts."""
+        saved = state.saved_state()
+        if saved is None or saved.state_ref is None:
+            return saved and bytes(saved.state)
+        id_ = PayloadId(saved.state_ref)
+        content = (await self._store.payloads.load(held.conversation.id, [id_]))[id_]
+        return None if isinstance(content, Lost) else content
 
     def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""
@@ -148,3 +195,8 @@ def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
     """The turn's user, with the role they had when it started."""
     is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
     return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
+
+
+def absent(key: str) -> Failed:
+    """Nobody runs a turn's program."""
+    return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
