@@ -1,6 +1,6 @@
 """What the services need from the outside, opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -18,12 +18,14 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
+from threadkeep.ports.programs import Programs
 from threadkeep.runtime.spending import Spending
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import Store, store_on
+from threadkeep.wire.programs import ProgramDeclaration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +46,10 @@ class Adapters:
     loops: Loops
     alone: bool
     """Whether no other node works on the database."""
+    programs: Programs | None = None
+    """Runs the agents of this process that are programs."""
+    declarations: Sequence[ProgramDeclaration] = ()
+    """What these say of themselves."""
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 

@@ -9,6 +9,7 @@ from threadkeep.bootstrap.documents import build_files, file_intake
 from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
 from threadkeep.bootstrap.models import build_tester, has_guide
+from threadkeep.bootstrap.programs import declare_programs
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
@@ -120,6 +121,7 @@ async def _start_agents(
     await agents.ensure_default()
     if has_guide(settings):
         await agents.ensure_guide()
+    await declare_programs(agents, adapters.declarations)
     return agents
 
 
@@ -134,6 +136,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         alone=adapters.alone,
         zone=settings.zone,
         priced=adapters.spending.priced,
+        programs=adapters.programs,
     )
 
 

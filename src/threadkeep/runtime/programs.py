@@ -3,9 +3,10 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
+from threadkeep.domain.agent import ABSENT, Served
 from threadkeep.domain.turn import TurnCode
 from threadkeep.ports.programs import Code, Programs
-from threadkeep.storage.programs import ABSENT, Served, SqlPrograms
+from threadkeep.storage.programs import SqlPrograms
 
 SEEN_EVERY_S = 3.0
 """How often a node says that it is there: a program that wasn't seen for READY_MS counts as absent."""

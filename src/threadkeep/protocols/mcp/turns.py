@@ -16,7 +16,7 @@ from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.program_log import add_to_subject
-from threadkeep.protocols.narrator import Called, Narration, Narrator
+from threadkeep.protocols.narrator import Called, Narration, Narrator, StepBegan
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.view import Id, View
@@ -79,6 +79,8 @@ def news(narrated: Narration) -> Sequence[str]:
             return (text,)
         case Called(event):
             return (f"\n[{event.tool_name}]\n",)
+        case StepBegan(event):
+            return (f"\n[{event.title or event.name}]\n",)
         case _:
             return ()
 

@@ -8,7 +8,7 @@ from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
-from threadkeep.domain.errors import AgentAbsent, ShuttingDown
+from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ShuttingDown
 from threadkeep.domain.ids import KeyId, TurnId
 from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn
@@ -49,9 +49,17 @@ class TurnStarts:
         """The agent that replies in a conversation, within the operator's limits."""
         return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
-    def chosen_model(self, agent: Agent, wanted: str | None) -> str:
-        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
-        return self._equipment.choice.chosen(agent, wanted).id
+    def chosen_model(self, agent: Agent, wanted: str | None) -> str | None:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted.
+
+        None for a program, which needs none, where no model is connected.
+        """
+        try:
+            return self._equipment.choice.chosen(agent, wanted).id
+        except GatewayNotConfigured:
+            if agent.code is None or wanted is not None:
+                raise
+            return None
 
     def of_queued(
         self,
