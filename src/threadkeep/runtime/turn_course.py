@@ -45,6 +45,11 @@ class Resumer(Protocol):
         """Whether this node has a model: another one's may be saved just now, or missing in our settings."""
         ...
 
+    @property
+    def within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        ...
+
     def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
         """How a turn runs after the entries of its log; `is_takeover` if its node died."""
         ...

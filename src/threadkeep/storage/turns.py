@@ -130,11 +130,13 @@ _GET = Statement(
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
+    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
+    turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_PAGE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -143,7 +145,8 @@ _RUNNING_PAGE = Statement(
 # Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
@@ -277,8 +280,13 @@ def log_version(turn: Turn) -> int:
 
 
 def _running(row: Row) -> RunningTurn:
-    *known, is_aborting, is_stalled = row
-    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
+    *known, code_key, code_version, is_aborting, is_stalled = row
+    return RunningTurn(
+        *known,
+        is_aborting=bool(is_aborting),
+        is_stalled=bool(is_stalled),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
+    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:

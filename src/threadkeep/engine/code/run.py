@@ -45,7 +45,7 @@ from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
 from threadkeep.engine.journal import ReplayDiverged
-from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
@@ -157,7 +157,7 @@ async def run_code(
         yield end
         return
     if kept:
-        yield StateLeft(kept)
+        yield ReplyState(kept)
     if stop.reason == "expire":
         for request_id in serving.open_requests:
             yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
@@ -274,7 +274,7 @@ class _Serving:
     @property
     def open_requests(self) -> frozenset[str]:
         """The requests that nobody has decided."""
-        return self._code.activity.requests
+        return self._code.activity.requests | self._code.state.open_requests
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
