@@ -202,11 +202,14 @@ class Peer:
                         done.set_result(message)
                     if not bytes(value) and error is None:
                         self._claims.cancel(re)
+                case UsageClaim(step=int()):
+                    self.usage.append(message)
                 case StepRepeats(re):
                     key = self._claim_keys[re].key
                     self.journal.shown = [it for it in self.journal.shown if it[0] != key]
-                case End():
-                    self._claims.check_end()
+                case End(status=status):
+                    if status != "cancelled":
+                        self._claims.check_end()
                     self._over.set_result(message)
                     return
                 case _:
