@@ -109,15 +109,27 @@ def test_unannotated_arguments_are_anything():
     assert Tool(anything).call({"value": [1, {"a": None}]}) == [1, {"a": None}]
 
 
+def takes_more(*args: int) -> None: ...
+def takes_more_by_name(**kwargs: int) -> None: ...
+def takes_one(a: int) -> None: ...
+
+
+def _unnamed(a: int) -> None: ...
+
+
+unnamed: Any = _unnamed
+unnamed.__name__ = "<lambda>"
+
+
 @pytest.mark.parametrize(
     ("fn", "options", "error", "sentence"),
     [
-        (lambda *args: 1, {"name": "x"}, TypeError, "takes *args; a tool's arguments need names"),
-        (lambda **kwargs: 1, {"name": "x"}, TypeError, "takes *kwargs"),
-        (lambda a: 1, {}, ValueError, "A tool's name is 1 to 64 letters"),
-        (lambda a: 1, {"name": "a b"}, ValueError, "A tool's name"),
-        (lambda a: 1, {"name": "a", "effect": "none"}, ValueError, "`effect` is one of"),
-        (lambda a: 1, {"name": "a", "access": "none"}, ValueError, "`access` is one of"),
+        (takes_more, {"name": "x"}, TypeError, "takes *args; a tool's arguments need names"),
+        (takes_more_by_name, {"name": "x"}, TypeError, "takes *kwargs"),
+        (unnamed, {}, ValueError, "A tool's name is 1 to 64 letters"),
+        (takes_one, {"name": "a b"}, ValueError, "A tool's name"),
+        (takes_one, {"name": "a", "effect": "none"}, ValueError, "`effect` is one of"),
+        (takes_one, {"name": "a", "access": "none"}, ValueError, "`access` is one of"),
     ],
 )
 def test_what_cannot_be_a_tool_is_refused(
@@ -131,5 +143,6 @@ def test_what_cannot_be_a_tool_is_refused(
 def test_annotations_that_cannot_be_resolved_are_refused():
     def lost(value: "Nowhere") -> None: ...  # type: ignore[name-defined]  # noqa: F821
 
+    given: Any = lost
     with pytest.raises(TypeError, match="The annotations of `lost` can't be resolved"):
-        tool(lost)
+        tool(given)
