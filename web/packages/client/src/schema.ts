@@ -1457,6 +1457,7 @@ export interface StepPartView {
   name: string;
   title: string | null;
   status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  startedAt: string;
   durationMs: number | null;
   iteration: number;
   agent?: string | null;
