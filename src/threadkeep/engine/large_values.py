@@ -72,7 +72,7 @@ class LargeValues:
                 )
             media_type = safe_media_type(file.media_type)
             name = safe_file_name(file.file_name, media_type)
-            ids.append(await self._add(file.content, PayloadKind.ARTIFACT, media_type, name))
+            ids.append(await self._add(file.content, PayloadKind.FILE, media_type, name))
         return tuple(ids)
 
     async def _add(

@@ -140,13 +140,11 @@ class Reports:
         """The whole conversation with every branch, in the order in which it was written."""
         return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
-    async def artifact(
-        self, user: User, artifact_id: str, *, most_bytes: int | None = None
-    ) -> tuple[Payload, bytes]:
+    async def file(self, user: User, file_id: str, *, most_bytes: int | None = None) -> tuple[Payload, bytes]:
         """A file that a tool returned in one of the user's conversations."""
         payload = None
-        if is_uuid(artifact_id):
-            payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
+        if is_uuid(file_id):
+            payload = await self._store.payloads.file(user.id, PayloadId(file_id.lower()))
         if payload is None:
             raise ArtifactNotFound
         if most_bytes is not None and payload.size > most_bytes:
@@ -190,7 +188,7 @@ class Reports:
 
     async def _files(self, reply: Message) -> Mapping[PayloadId, Payload]:
         """The details of a reply's files, if they belong to the conversation."""
-        return await self._store.payloads.artifacts(reply.conversation_id, reply.artifact_ids)
+        return await self._store.payloads.files(reply.conversation_id, reply.artifact_ids)
 
     async def _messages(
         self, user: User, conversation: Conversation, window: MessageWindow

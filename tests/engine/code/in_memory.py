@@ -1,4 +1,4 @@
-"""Turns of agents in code without a server: a log in a list, users in a dict, and crashes wherever one likes."""
+"""Turns of agents in code without a server: the log is a list, and crashes come wherever a test likes."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, large_values, single
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, large_values
 from threadkeep.agents import Agent
 from threadkeep.agents.local import LocalPrograms
 from threadkeep.domain.approval import ApprovalAction, Decision
@@ -20,15 +20,16 @@ from threadkeep.domain.events import (
     TurnResumed,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.payload import Lost
+from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnLimits
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
 from threadkeep.engine.stop import Stop
@@ -128,6 +129,7 @@ class CodeTurn:
     runs: int = 0
     model: InMemoryGateway | None = None
     limits: TurnLimits = field(default_factory=lambda: TurnLimits(0, 0))
+    most_steps: int = 1_000
 
     def __post_init__(self) -> None:
         self.requests = Asked(self.answer)
@@ -152,10 +154,10 @@ class CodeTurn:
         """The text of the reply."""
         return self.reply.text
 
-    async def run(self, *, entries: int | None = None, stop: Stop | None = None) -> "CodeTurn":
-        """Runs the turn to its end, or kills it after so many further entries of its log."""
+    async def run(self, *, commits: int | None = None, stop: Stop | None = None) -> "CodeTurn":
+        """Runs the turn to its end, or kills it after it has written so often to its log."""
         while self.end is None:
-            left = await self._run_once(entries, stop or Stop())
+            left = await self._run_once(commits, stop or Stop())
             if left == "killed":
                 return self
             assert left != "paused" or self.requests.answer is not None, "the turn waits for its user"
@@ -171,20 +173,25 @@ class CodeTurn:
             self._add(CodeStarted(self.agents[0].key, 1))
         count = 0
         try:
-            async with aclosing(single(run_code(TURN, around, state=state, opening=opening))) as steps:
+            async with aclosing(run_code(TURN, around, state=state, opening=opening)) as steps:
                 async for step in steps:
                     match step:
                         case Pause():
                             return "paused"
                         case HandOff():
                             return "handed off"
-                        case ReplyState(value):
-                            self.state = value
+                        case StateLeft(left):
+                            self.state = left
+                        case TurnReceipt():
+                            pass
+                        case Together(entries):  # one commit: all of them or none
+                            for entry in entries:
+                                self._add(entry)
                         case _:
                             self._add(step)
-                            count += 1
                             if isinstance(step, Done | Failed):
                                 self.end = step
+                    count += 1
                     if most is not None and count >= most and self.end is None:
                         return "killed"
         finally:
@@ -244,17 +251,22 @@ class CodeTurn:
             clock=lambda: 0,
             stop=stop,
             steering=nobody_steers,
+            most_steps=self.most_steps,
+            patience_s=0.2,
         )
 
 
-_EMPTY: Any = None
+_EMPTY = Message(
+    MessageId("a"), ConversationId("c"), 2, TURN.id, MessageRole.ASSISTANT, (), MessageStatus.PENDING, 0
+)
 
 
 async def killed_everywhere(make: Callable[[], CodeTurn]) -> tuple[CodeTurn, list[CodeTurn]]:
-    """A turn that runs through, and the same turn killed once after each entry of its log and resumed."""
+    """A turn that runs through, and the same turn killed after each of its writes and resumed."""
     whole = await make().run()
     killed: list[CodeTurn] = []
-    for at in range(1, len(whole.entries)):
-        turn = await make().run(entries=at)
+    while True:
+        turn = await make().run(commits=len(killed) + 1)
+        if turn.end is not None:
+            return whole, killed
         killed.append(await turn.run())
-    return whole, killed

@@ -115,7 +115,7 @@ class ModelCalls:
                         return _reply_of(step, asking)
                     case Text() | Thought():
                         if claim.show:
-                            code.voices.say(begun.step_id, step)
+                            code.say(begun.step_id, step)
                     case Notice():
                         code.outlet.emit(step)
                     case _:  # which model replies instead belongs to this call alone

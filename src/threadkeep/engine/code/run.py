@@ -27,7 +27,7 @@ from threadkeep.domain.events import (
     TurnResumed,
 )
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.text import storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.code import codes
@@ -45,7 +45,7 @@ from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
 from threadkeep.engine.journal import ReplayDiverged
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
@@ -74,17 +74,18 @@ from threadkeep.wire.programs import (
     Settled,
     StepClaim,
     StepDone,
+    StepRepeats,
     TakeClaim,
     TextItem,
     ThoughtItem,
     UsageClaim,
+    output_size,
 )
 
 log = logging.getLogger("threadkeep.engine")
 
 PAUSE_AFTER_S = 1.0
 CANCEL_GRACE_S = 2.0
-DIVERGED_AFTER_S = 10.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
 MOST_NOTICE_CHARACTERS = 500
@@ -156,7 +157,7 @@ async def run_code(
         yield end
         return
     if kept:
-        yield ReplyState(kept)
+        yield StateLeft(kept)
     if stop.reason == "expire":
         for request_id in serving.open_requests:
             yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
@@ -214,15 +215,6 @@ def _hit(item: HitItem) -> RetrievalHit:
     )
 
 
-def _size(item: OutputItem) -> int:
-    """How much of the program's allowance of unstored output it takes."""
-    match item:
-        case TextItem(text) | ThoughtItem(text) | NoticeItem(text):
-            return len(text.encode("utf-8", "replace"))
-        case _:
-            return 0
-
-
 class _Serving:
     """Serves one run of a program."""
 
@@ -240,7 +232,6 @@ class _Serving:
         self._settled: dict[int, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unacknowledged = 0
-        self._has_spoken = code.state.has_spoken
         self._has_noticed = any(it.code == codes.OUTPUT_DIFFERED for it in code.state.noticed)
 
     async def steps(self) -> AsyncGenerator[TurnStep]:
@@ -318,6 +309,9 @@ class _Serving:
                     await self._show(message)
                 case StepDone():
                     self._done(message)
+                case StepRepeats(re):
+                    if (begun := self._steps.begun_of(re)) is not None:
+                        self._code.voices.repeat(begun.step_id)
                 case Settled(re):
                     if (settled := self._settled.get(re)) is not None:
                         settled.set()
@@ -405,7 +399,7 @@ class _Serving:
 
     def _end_of(self, end: End) -> Terminal:
         if end.status == "completed":
-            return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._has_spoken)
+            return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
         message = storable(end.error.message) if end.error else AGENT_FAILED
         if end.code in _SHOWN_CODES:
             return Failed(_SHOWN_CODES[end.code], message, retryable=end.code == MODEL_FAILED)
@@ -416,7 +410,7 @@ class _Serving:
     async def _show(self, output: Output) -> None:
         for item in output.items:
             await self._show_item(item, output.step)
-        self._unacknowledged += sum(map(_size, output.items))
+        self._unacknowledged += sum(map(output_size, output.items))
         if self._unacknowledged >= ACK_EVERY_BYTES:
             ack, self._unacknowledged = Ack(self._unacknowledged), 0
 
@@ -446,8 +440,7 @@ class _Serving:
         if step is None:
             self._say_itself(body)
         elif (begun := self._steps.begun_of(step)) is not None:
-            self._note_spoken(body)
-            self._code.voices.say(begun.step_id, body)
+            self._code.say(begun.step_id, body)
 
     def _say_itself(self, body: EventBody) -> None:
         """What the program says outside steps; what an earlier run has shown is not shown again."""
@@ -456,12 +449,7 @@ class _Serving:
             self._has_noticed = True
             self._code.outlet.emit(Notice(codes.OUTPUT_DIFFERED, DIFFERED))
         if new is not None:
-            self._note_spoken(new)
-            self._code.voices.say(PROGRAM, new)
-
-    def _note_spoken(self, body: EventBody) -> None:
-        if isinstance(body, Text) and not is_blank(body.text):
-            self._has_spoken = True
+            self._code.say(PROGRAM, new)
 
     def _progress(self, item: ProgressItem, step: int | None) -> None:
         call_id = None if step is None else self._tools.call_of(step)
@@ -494,14 +482,14 @@ class _Serving:
 
     async def _watch(self) -> None:
         """Notices that the program doesn't ask again for what is recorded."""
-        claims = self._code.claims
+        claims, least_s = self._code.claims, self._code.around.patience_s
+        look_s = least_s / 20
         while not claims.has_caught_up:
             moves, stood_s = claims.moves, 0.0
             while claims.moves == moves and not claims.has_caught_up:
-                await asyncio.sleep(0.5)
-                if self._program.answers:
-                    stood_s += 0.5
-                if stood_s >= claims.patience_s(DIVERGED_AFTER_S, MOST_STANDSTILL_S):
+                await asyncio.sleep(look_s)
+                stood_s += look_s if self._program.answers else 0
+                if stood_s >= claims.patience_s(least_s, MOST_STANDSTILL_S):
                     raise claims.stuck()
 
     async def _pause(self) -> None:

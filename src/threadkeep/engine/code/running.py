@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.events import EventBody, UsageReported
+from threadkeep.domain.events import EventBody, Text, UsageReported
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.payload import Lost
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
@@ -80,6 +81,8 @@ class CodeSurroundings:
     stop: Stop = field(default_factory=Stop)
     steering: Steering
     most_steps: int = MOST_STEPS
+    patience_s: float = 10.0
+    """How long at least a program may claim nothing that is recorded before it counts as different."""
 
 
 class StepLimit(Exception):
@@ -172,11 +175,13 @@ class RunningCode:
         self.state = state
         self.timer = timer
         self.outlet = Outlet()
-        self.claims = Claims(state.recorded, state.optional)
+        self.claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
         self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off)
         self.requests = SharedRequests(around.requests)
         self.activity = Activity()
         self.step_count = state.step_count
+        self.has_spoken = state.has_spoken
+        """Whether the reply has anything to read."""
         self._result_bytes = state.result_bytes
         self.steered = list(state.steered)
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
@@ -188,6 +193,11 @@ class RunningCode:
     def send(self, message: ToProgram) -> None:
         """Passes a message to the program."""
         self.around.program.send(message)
+
+    def say(self, voice: str, body: EventBody) -> None:
+        """Shows what a step, a model call or the program itself says."""
+        self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
+        self.voices.say(voice, body)
 
     def now(self) -> int:
         """The time in milliseconds."""

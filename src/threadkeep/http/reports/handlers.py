@@ -101,7 +101,7 @@ async def export_conversation(
 
 async def get_artifact(request: RequestContext, *, artifact_id: str) -> Attachment:
     """Download a file that a tool returned."""
-    payload, content = await request.services.reports.artifact(request.user, artifact_id)
+    payload, content = await request.services.reports.file(request.user, artifact_id)
     media_type = payload.media_type
     if any(word in media_type for word in _ACTIVE):
         media_type = "application/octet-stream"
