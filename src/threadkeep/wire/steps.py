@@ -45,7 +45,7 @@ class CodeView(View, frozen=True, kw_only=True):
     """Code of an agent."""
 
     key: str
-    version: int
+    version: Annotated[int | None, Meta(description="Null as long as none has begun to run it.")]
 
 
 class DivergedView(View, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class StepsView(View, frozen=True, kw_only=True, omit_defaults=True):
     next_cursor: str | None
     code: Annotated[
         CodeView | None,
-        Meta(description="The code that began the turn; null for other agents, and once the log is trimmed."),
+        Meta(description="The code that began the turn; null for other agents."),
     ]
     diverged: Annotated[
         DivergedView | UnsetType, Meta(description="For `REPLAY_DIVERGED`; only for the agent's owner.")

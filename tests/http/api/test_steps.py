@@ -1,7 +1,7 @@
 """The steps of an agent in code: for its user, with results for its author, without content for admins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 import httpx
@@ -26,6 +26,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import ConversationId, PayloadId, TurnId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry, StepBegun, StepEnded
 from threadkeep.log.format import LogEntry, encode_chunk
@@ -112,6 +113,7 @@ async def turned(api: Api, client: httpx.AsyncClient, agent_id: str | None = Non
     """A turn that runs."""
     conversation = await stored(api, await new_conversation(client, agent_id))
     begun = conversation.begin_turn("Refund order 7.", NOW)
+    begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders", 3)))
     await keep_begun(api.store, begun)
     assert opening_of(begun).last_seq == 1
     return Turned(begun, api)
@@ -228,7 +230,7 @@ async def test_steps_are_listed_from_the_reply_once_the_log_is_trimmed(api: Api,
     await turn.end(CODE, *step("1", "find"), *step("2", "refund", "error"))
     assert await api.store.log.trim(NOW + 2) > 0
     shown = await turn.steps(alice, values=values)
-    assert (shown["code"], SECRET_RESULT in str(shown)) == (None, False)
+    assert (shown["code"], SECRET_RESULT in str(shown)) == ({"key": "orders", "version": 3}, False)
     assert [(it["name"], it["status"], it["effect"], it["bytes"]) for it in shown["items"]] == [
         ("find", "ok", None, None), ("refund", "error", None, None),
     ]  # fmt: skip

@@ -50,7 +50,7 @@ async def _page(
     values = await request.services.steps.values(shown.turn, some[: query.limit]) if with_values else None
     views = partial(_views, values=values, with_errors=shown.is_open, with_titles=with_titles)
     page = pager.page(some, lambda step: step.number, views)
-    code, diverged = recorded.code, recorded.diverged if shown.is_open else None
+    code, diverged = recorded.code or shown.turn.code, recorded.diverged if shown.is_open else None
     return StepsView(
         items=page.items,
         next_cursor=page.next_cursor,

@@ -341,7 +341,7 @@ export interface ClientToolBody {
 /** Code of an agent. */
 export interface CodeView {
   key: string;
-  version: number;
+  version: number | null;
 }
 
 /** How to compact. */
