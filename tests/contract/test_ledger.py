@@ -20,6 +20,7 @@ from tests.making import (
     opened,
 )
 from threadkeep.domain.agent import Agent, AgentCode
+from threadkeep.domain.code import Code
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import UserId, new_uuid
@@ -27,7 +28,6 @@ from threadkeep.domain.ledger import BudgetState, Charge, Reservation, UsageFilt
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
 from threadkeep.domain.turn import Lease, Turn, TurnCode
-from threadkeep.ports.programs import Code
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.postgres import URGENT_CONNECTIONS
 from threadkeep.storage.spending.ledger import SqlLedger

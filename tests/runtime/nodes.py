@@ -15,13 +15,13 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Lease, Turn
+from threadkeep.engine.code.programs import Programs
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
 from threadkeep.log.format import LogEntry
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
-from threadkeep.ports.programs import Programs
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.runtime.user_events import UserEvents

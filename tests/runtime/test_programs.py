@@ -6,10 +6,11 @@ from dataclasses import replace
 from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
 from tests.runtime.nodes import DEAD, Nodes
 from threadkeep.domain.agent import AgentCode
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
+from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.loop import HandOff, TurnStep
-from threadkeep.ports.programs import Code, ProgramRun
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.turn_course import TurnCourse

@@ -13,6 +13,7 @@ from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, make_agent, opened, spending_of
 from threadkeep.domain.agent import Agent, AgentCode
+from threadkeep.domain.code import Code
 from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
@@ -34,7 +35,6 @@ from threadkeep.ports.gateway import (
     ToolUse,
     UnshownDelta,
 )
-from threadkeep.ports.programs import Code
 from threadkeep.runtime.spending import Spending
 from threadkeep.storage.spending import ledger
 from threadkeep.storage.spending.ledger import SqlLedger

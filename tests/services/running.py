@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opened
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, TurnEvent
@@ -17,7 +18,6 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.stop import Stopped
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.live import LiveLog
-from threadkeep.ports.programs import Code
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.following import Follower
 from threadkeep.runtime.node import Node

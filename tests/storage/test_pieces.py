@@ -140,7 +140,7 @@ def whole(agent: Agent, name: str = "c") -> WholeConversation:
         ]
     found = ForeignConversation("other", name, "Ferries", NOW, NOW, tuple(messages), messages[-1].id)
     made, _ = convert_conversation(found, ALICE, agent.id, NOW, {})
-    file = Payload.of(WORDS, made.conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt")
+    file = Payload.of(WORDS, made.conversation.id, PayloadKind.FILE, "text/plain", NOW, file_name="a.txt")
     part = FilePart(file_id=file.id, file_name="a.txt", media_type="text/plain", size=file.size)
     first = replace(made.messages[0], parts=(*made.messages[0].parts, part))
     return replace(made, messages=[first, *made.messages[1:]], payloads=[*made.payloads, file])

@@ -10,6 +10,7 @@ from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_pool
 from threadkeep.bootstrap.storage import build_secret_box, open_timed
 from threadkeep.clock import Clock, system_clock
+from threadkeep.engine.code.programs import Programs
 from threadkeep.gateways.registry import GatewayRegistry
 from threadkeep.loops import Loops
 from threadkeep.mcp.pool import Pool
@@ -18,14 +19,13 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
-from threadkeep.ports.programs import Programs
 from threadkeep.runtime.spending import Spending
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import Store, store_on
-from threadkeep.wire.programs import ProgramDeclaration
+from threadkeep.wire.programs import AgentDeclared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Adapters:
     """Whether no other node works on the database."""
     programs: Programs | None = None
     """Runs the agents of this process that are programs."""
-    declarations: Sequence[ProgramDeclaration] = ()
+    declarations: Sequence[AgentDeclared] = ()
     """What these say of themselves."""
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""

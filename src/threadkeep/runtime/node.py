@@ -10,13 +10,13 @@ from threadkeep.domain.conversation import WaitingEnd
 from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
 from threadkeep.domain.turn import Turn, TurnCode
 from threadkeep.domain.user_events import UserEvent
+from threadkeep.engine.code.programs import Programs
 from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.live import LiveLog
 from threadkeep.log.writer import LogWriter
 from threadkeep.loops import Loops, do_each
 from threadkeep.metrics import Metrics
 from threadkeep.ports.bus import Bus
-from threadkeep.ports.programs import Programs
 from threadkeep.runtime.followers import Followers
 from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat

@@ -4,8 +4,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 
 from threadkeep.domain.agent import ABSENT, Served
+from threadkeep.domain.code import Code
 from threadkeep.domain.turn import TurnCode
-from threadkeep.ports.programs import Code, Programs
+from threadkeep.engine.code.programs import Programs
 from threadkeep.storage.programs import SqlPrograms
 
 SEEN_EVERY_S = 3.0

@@ -25,7 +25,7 @@ from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_w
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.states import keep_state
-from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, message_bytes
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 LEASE_MS = 4_000
@@ -294,7 +294,10 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
     assert lease is not None and opening is not None, "only a node begins turns"
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     asked_values = _asked_values(asked) if asked else {}
-    size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
+    begun_with = to_json_or_null(turn.begun_with)
+    size = ROW_BYTES + byte_length(begun_with or "")
+    if asked:
+        size += ROW_BYTES + message_bytes(asked_values)
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id, size),
         "user_id": begun.conversation.user_id,
@@ -302,7 +305,7 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
         "origin": turn.origin,
         "model": turn.model,
         "key_id": turn.key_id,
-        "begun_with": to_json_or_null(turn.begun_with),
+        "begun_with": begun_with,
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,

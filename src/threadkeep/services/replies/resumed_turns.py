@@ -24,7 +24,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import ReplyState, TurnStep
+from threadkeep.engine.loop import StateLeft, TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -127,7 +127,7 @@ class ResumedTurns:
         gone = absent(code.key) if code.version is None else ABANDONED
         end = stopped(held.turn, reason) if reason else gone
         if (kept := await self._saved_state(held, state)) is not None:
-            yield ReplyState(kept)
+            yield StateLeft(kept)
         last = last_events(
             end,
             open_calls=state.open_calls,
