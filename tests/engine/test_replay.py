@@ -39,7 +39,7 @@ from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, D
 from threadkeep.engine.loop import (
     HandOff,
     Pause,
-    ReplyState,
+    StateLeft,
     Surroundings,
     Together,
     TurnLimits,
@@ -112,7 +112,7 @@ def log_of(steps: Sequence[TurnStep], first: int = 1) -> list[LogEntry]:
     """What is stored of these steps, as it is read again."""
     entries: list[LogEntry] = []
     for step in steps:
-        assert not isinstance(step, Pause | HandOff | Together | TurnReceipt | ReplyState)
+        assert not isinstance(step, Pause | HandOff | Together | TurnReceipt | StateLeft)
         if isinstance(step, JOURNAL_ENTRIES):
             entries.append(step)
         else:

@@ -44,7 +44,7 @@ class ProgramTool(Struct, frozen=True, omit_defaults=True):
     access: StepAccess = "allow"
 
 
-class ProgramDeclaration(Struct, frozen=True, omit_defaults=True):
+class AgentDeclared(Struct, frozen=True, omit_defaults=True):
     """An agent as its code declares it. What it leaves out, an admin may set."""
 
     key: str

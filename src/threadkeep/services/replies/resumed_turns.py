@@ -27,7 +27,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import ReplyState, TurnStep
+from threadkeep.engine.loop import StateLeft, TurnStep
 from threadkeep.engine.replay import TurnState, replay
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -161,7 +161,7 @@ class ResumedTurns:
     ) -> AsyncGenerator[TurnStep]:
         """Ends a turn whose program isn't run; its state is the one saved last."""
         if (kept := await self._saved_state(held, state)) is not None:
-            yield ReplyState(kept)
+            yield StateLeft(kept)
         if isinstance(end, Done) and end.stop_reason == "expired":
             for request_id in state.open_requests:
                 yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
