@@ -102,6 +102,8 @@ LAYERS: dict[str, set[str]] = {
     "search": {"domain"},
     "confined": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
+    # What agents in code are written with: it runs in other programs, too.
+    "agents": {"wire", "ports", "domain"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
@@ -142,7 +144,8 @@ EXTRAS = {
 }
 MOST_IN_A_FOLDER = 42
 # These load modules of ours by name when they are asked for. The names in them count as imports.
-LOADERS = {"threadkeep", "threadkeep.cli"}
+# The agents' loader loads other people's modules.
+LOADERS = {"threadkeep", "threadkeep.cli", "threadkeep.agents.loading"}
 
 
 # A task that lives as long as the process is started by `Loops.start`, which restarts it when it fails. These
@@ -190,6 +193,12 @@ SHORT_LIVED = {
     "threadkeep.confined.process.start_confined": "the start of a confined process",
     "threadkeep.confined.process.end_process": "the end of a confined process",
     "threadkeep.retrieval.embed.BundledEmbedder.embed_query": "loads the model once",
+    # Agents in code: their loop, and what runs on it.
+    "threadkeep.agents.local.LocalPrograms._started_loop": "a thread with a loop, which a watchdog watches",
+    "threadkeep.agents.watchdog.Watchdog.__init__": "a thread; without it, nobody says who blocks the loop",
+    "threadkeep.agents.threads.Threads._add": "a thread for functions, which goes when there are none",
+    "threadkeep.agents.run.FunctionRun.begin": "one run of a function, which says how it ended",
+    "threadkeep.agents.blocking.BlockingTurn._wait": "one call; its thread waits for it",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
     "threadkeep.cli.serve._serve.ready": "loads the model once",

@@ -22,6 +22,7 @@ from threadkeep.domain.events import (
     Notice,
     Retrieval,
     ReturnedImage,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -35,6 +36,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Cost
+from threadkeep.domain.parts import StepStatus
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.engine.fold import fold
 from threadkeep.wire.events import encode_event
@@ -60,6 +62,16 @@ def asked(request_id: str, tool_call_id: str) -> ApprovalRequest:
 def client_asked(request_id: str, tool_call_id: str) -> ApprovalRequest:
     """The turn waits for the client to run a tool."""
     return ApprovalRequest(request_id, ApprovalKind.CLIENT_TOOL, "Waiting.", EXPIRES, tool_call_id)
+
+
+def began(step_id: str, name: str, **more: Any) -> StepChanged:
+    """A step of a program begins."""
+    return StepChanged(step_id, name, "step", "running", **more)
+
+
+def ended(step_id: str, name: str, status: StepStatus = "ok", **more: Any) -> StepChanged:
+    """A step of a program ends."""
+    return StepChanged(step_id, name, "step", status, duration_ms=700, **more)
 
 
 def clock_set_back(events: Sequence[TurnEvent]) -> list[TurnEvent]:
@@ -314,6 +326,60 @@ LOGS: dict[str, list[TurnEvent]] = {
         Text("Gladly."),
         UsageReported(30, 4),
         COMPLETED,
+    ),
+    "steps of a program": turn(
+        START,
+        began("1", "find_order", title="Looked up the order"),
+        ended("1", "find_order", title="Looked up the order"),
+        IterationStart(1, ""),
+        Text("Order 7 costs 120 €. "),
+        ApprovalRequest("q1", ApprovalKind.QUESTION, "Refund it?", EXPIRES, schema={"enum": ["yes", "no"]}),
+        TurnResumed(0),
+        ApprovalResponse("q1", ApprovalAction.ANSWER, content="yes"),
+        began("2", "refund", title="Refunded 120 €"),
+        ended("2", "refund", title="Refunded 120 €"),
+        IterationStart(2, "3"),
+        Text("It is on "),
+        Text("its way."),
+        UsageReported(10, 5),
+        COMPLETED,
+    ),
+    "steps while another one speaks": turn(
+        START,
+        began("1", "write"),
+        IterationStart(1, "1"),
+        Text("A first "),
+        began("2", "look"),
+        began("3", "look"),
+        Text("sentence."),
+        ended("3", "look"),
+        ended("1", "write"),
+        IterationStart(2, ""),
+        Text("Mine"),
+        ended("2", "look", "error"),
+        Text("."),
+        COMPLETED,
+    ),
+    "steps that were cut off": turn(
+        START,
+        IterationStart(1, ""),
+        Text("Wait. "),
+        began("1", "write"),
+        began("2", "refund"),
+        IterationStart(2, "1"),
+        Text("Half a "),
+        ToolCalled("t1", "sales", "agent", {}),
+        ToolResultStored("t1", "sales", "ok", 635, duration_ms=2),
+        Notice("AGENT_NOTICE", "Slow today."),
+        TurnResumed(1),
+        ended("2", "refund", "unknown"),
+        IterationRestart(2, 6, "1"),
+        IterationStart(3, "1"),
+        Text("A whole sentence."),
+        ended("1", "write"),
+        began("3", "billing", agent="billing"),
+        began("4", "charge", parent_id="3", agent="billing"),
+        INTERRUPTED,
     ),
     "a clock that is set back": clock_set_back(
         turn(START, IterationStart(1), Thought("First, "), Thought("this."), Text("Done."), COMPLETED)

@@ -13,6 +13,7 @@ from tests.corpus.scenarios import (
     mcp,
     openai,
     operating,
+    steps,
     tools,
     turns,
 )
@@ -23,7 +24,7 @@ RECORDED = Path(__file__).parent / "recorded"
 Scenario = Callable[[Stage], Awaitable[None]]
 SCENARIOS: Mapping[str, Scenario] = {
     scenario.__name__.replace("_", "-"): scenario
-    for module in (agents, conversations, turns, tools, operating, agentx, ai_sdk, ag_ui, openai, mcp)
+    for module in (agents, conversations, turns, tools, operating, agentx, ai_sdk, ag_ui, openai, mcp, steps)
     for scenario in module.SCENARIOS
 }
 

@@ -1,19 +1,23 @@
 """Events to message: whoever folds the same events gets the same message, and a part of them a part of it."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocols.recorded import programs
 from threadkeep.domain.errors import IllegalTransition
 from threadkeep.domain.events import (
     Done,
     EventBody,
     Failed,
+    IterationRestart,
     IterationStart,
     Notice,
     Retrieval,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -22,16 +26,19 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnStart,
     UsageReported,
+    UserMessage,
 )
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
 from threadkeep.domain.message import Failure, Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.parts import (
     NoticePart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ThoughtStep,
     ToolCallPart,
+    UserTextPart,
 )
 from threadkeep.domain.retrieval import Citation, RetrievalHit
 from threadkeep.domain.text import is_blank
@@ -254,3 +261,72 @@ def test_fold_of_any_turn(bodies: list[EventBody], every_ms: int):
             it.tool_call_id for it in whole.tool_calls[: len(part.tool_calls)]
         ]
         assert part.completed_at is None
+
+
+def step(id_: str, status: Literal["running", "ok", "unknown"] = "running") -> StepChanged:
+    return StepChanged(
+        id_, "find", "step", status, title="Found", duration_ms=None if status == "running" else 7
+    )
+
+
+def shown(message: Message) -> list[str]:
+    """Texts, and steps as their numbers; what is superseded in brackets."""
+    said = (
+        it.text if isinstance(it, TextPart | UserTextPart) else getattr(it, "step_id", it.type)
+        for it in message.parts
+    )
+    return [f"[{it}]" if part.superseded else it for it, part in zip(said, message.parts, strict=True)]
+
+
+def test_step_of_a_program_is_one_part_from_its_begin_to_its_end():
+    message = folded(START, step("1"), step("1", "ok"), Text("Here."), DONE)
+    found = StepPart(step_id="1", name="find", title="Found", status="ok", at=20, duration_ms=7)
+    assert message.parts[0] == found
+    assert message.thought_process == (ThoughtStep("node", "Found", "", 20, 7),)
+
+
+def test_step_without_an_end_is_unknown_once_the_turn_is_over():
+    begun = folded(START, step("1"))
+    assert [getattr(it, "status", "") for it in begun.parts] == ["running"]
+    over = folded(START, step("1"), Failed("INTERRUPTED", "Gone."))
+    assert over.thought_process == (ThoughtStep("node", "Found", "unknown", 20, 0),)
+
+
+def test_step_stands_between_two_texts_of_the_program_and_after_a_text_that_another_step_says():
+    program = IterationStart(1, "")
+    between = folded(START, program, Text("One. "), step("1"), step("1", "ok"), Text("Two."), DONE)
+    assert shown(between) == ["One. ", "1", "Two."]
+    assert between.content == "One. Two."
+    other = IterationStart(1, "1")
+    within = folded(START, step("1"), other, Text("On"), step("2"), Text("e."), step("2", "ok"), DONE)
+    assert shown(within) == ["1", "One.", "2"]
+
+
+def test_step_that_is_repeated_supersedes_what_it_said_and_nothing_else():
+    message = folded(
+        START,
+        IterationStart(1, "1"),
+        Text("Half"),
+        step("2"),
+        ToolCalled("c", "add", "agent", {}),
+        ToolResultStored("c", "add", "ok", 3),
+        UserMessage("m", "Hurry."),
+        IterationStart(2, ""),
+        Text("Mine."),
+        IterationRestart(1, 2, "1"),
+        step("2", "ok"),
+        IterationStart(3, "1"),
+        Text("Whole."),
+        DONE,
+    )
+    assert shown(message) == ["[Half]", "2", "tool_call", "Hurry.", "Mine.", "Whole."]
+    assert message.content == "Mine.\n\nWhole."
+
+
+@given(programs())
+def test_program_that_is_folded_in_two_goes_is_folded_the_same(events: list[TurnEvent]):
+    folding = Folding()
+    for event in events:
+        folding.add(event)
+        assert [*folding.parts] == [*folding.parts]
+    assert folding.message(REPLY) == fold(REPLY, decode_chunk(encode_chunk(events)))

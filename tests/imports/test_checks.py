@@ -6,9 +6,10 @@ import pytest
 
 from tests.making import ALICE, NOW
 from threadkeep.domain.conversation import Conversation, WholeConversation
+from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ids import AgentId, MessageId, PayloadId, new_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
-from threadkeep.domain.parts import FilePart
+from threadkeep.domain.parts import FilePart, Part, StepPart, TextPart
 from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.imports.checks import check_whole
 
@@ -57,3 +58,35 @@ def test_names_are_ones_that_a_header_and_a_list_can_show(given: str):
     (payload,), (part,) = checked.payloads, checked.messages[0].parts
     assert isinstance(part, FilePart)
     assert [payload.file_name, part.file_name] == [NAMES[given]] * 2
+
+
+def whole_with_step(part: Part) -> WholeConversation:
+    started = Conversation.start(ALICE, AgentId(new_uuid()), NOW)
+    parts, role, completed = (part, TextPart(text="Done.")), MessageRole.ASSISTANT, MessageStatus.COMPLETED
+    reply = Message(MessageId(new_uuid()), started.id, 1, None, role, parts, completed, NOW, NOW)
+    return WholeConversation(replace(started, last_seq=1), (), [reply], (), ())
+
+
+STEP = StepPart(
+    step_id="1", name="refund", status="ok", at=NOW, title="Refunded", parent_id="2", agent="billing"
+)
+
+
+def test_steps_of_a_program_are_taken_as_they_are():
+    assert check_whole(whole_with_step(STEP)).messages[0].parts[0] == STEP
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "running"},
+        {"step_id": ""},
+        {"name": "x" * 129},
+        {"title": "x" * 201},
+        {"parent_id": "x" * 10_000},
+        {"agent": "\x00"},
+    ],
+)
+def test_step_that_no_program_could_have_had_is_refused(change: dict[str, str]):
+    with pytest.raises(InvalidRequest):
+        check_whole(whole_with_step(replace(STEP, **change)))

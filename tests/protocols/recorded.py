@@ -14,6 +14,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -27,6 +28,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import AgentId, ConversationId, MessageId, TurnId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
+from threadkeep.domain.parts import StepStatus
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.secret import Secret
 from threadkeep.handling.stream import StreamEnd
@@ -108,9 +110,9 @@ hits = st.builds(
 KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
     TurnStart: st.builds(TurnStart, texts, texts, texts, maybe_texts),
     Retrieval: st.builds(Retrieval, texts, st.lists(hits, min_size=1).map(tuple), maybe_texts),
-    IterationStart: st.builds(IterationStart, counts),
+    IterationStart: st.builds(IterationStart, counts, maybe_texts),
     TurnResumed: st.builds(TurnResumed, counts),
-    IterationRestart: st.builds(IterationRestart, counts, counts),
+    IterationRestart: st.builds(IterationRestart, counts, counts, maybe_texts),
     UserMessage: st.builds(UserMessage, texts, texts),
     ApprovalRequest: st.builds(
         ApprovalRequest,
@@ -144,6 +146,17 @@ KINDS: dict[type[EventBody], st.SearchStrategy[EventBody]] = {
         duration_ms=counts,
         chart_data=values,
         artifact_ids=st.lists(texts).map(tuple),
+    ),
+    StepChanged: st.builds(
+        StepChanged,
+        step_id=texts,
+        name=texts,
+        kind=st.sampled_from(["step", "stream"]),
+        status=st.sampled_from(["running", "ok", "error", "cancelled", "unknown"]),
+        title=maybe_texts,
+        duration_ms=st.none() | counts,
+        parent_id=maybe_texts,
+        agent=maybe_texts,
     ),
     Notice: st.builds(Notice, texts, texts),
     UsageReported: st.builds(UsageReported, counts, counts, st.booleans()),
@@ -206,7 +219,49 @@ LOST: tuple[list[EventBody], ...] = (
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> list[TurnEvent]:
+def programs(draw: st.DrawFn) -> list[TurnEvent]:
+    """Turns of agents in code: steps begin and end while any of them, or the program itself, speaks."""
+    names = draw(st.lists(st.sampled_from(["find", "refund"]), min_size=1, max_size=4))
+    begun: dict[str, str] = {}
+    spoke: dict[str, int] = {}
+    open_: list[str] = []
+    bodies: list[EventBody] = [TurnStart("c1", "m1", "m2", None)]
+    iteration, voice, waiting = 0, None, list(enumerate(names, 1))
+    for act in draw(st.lists(st.sampled_from(["begin", "end", "say", "resume", "ask"]), max_size=14)):
+        if act == "begin" and waiting:
+            number, name = waiting.pop(0)
+            begun[str(number)] = name
+            open_.append(str(number))
+            bodies.append(StepChanged(str(number), name, "stream", "running", title=draw(maybe_texts)))
+        elif act == "end" and open_:
+            id_ = open_.pop(draw(st.integers(0, len(open_) - 1)))
+            spoke.pop(id_, None)
+            status: StepStatus = draw(st.sampled_from(["ok", "error", "cancelled", "unknown"]))
+            bodies.append(StepChanged(id_, begun[id_], "stream", status, duration_ms=7))
+        elif act == "say":
+            speaker = draw(st.sampled_from(["", *open_]))
+            if speaker != voice:
+                iteration, voice = iteration + 1, speaker
+                bodies.append(IterationStart(iteration, speaker))
+                spoke[speaker] = iteration
+            bodies += draw(spoken)
+        elif act == "ask":
+            request = f"q{len(bodies)}"
+            bodies.append(ApprovalRequest(request, ApprovalKind.QUESTION, "Refund it?", AT))
+            bodies.append(ApprovalResponse(request, ApprovalAction.ANSWER, content="yes"))
+        elif act == "resume":
+            bodies.append(TurnResumed(1))
+            cut_off = [id_ for id_ in open_ if id_ in spoke]
+            for id_ in cut_off:
+                bodies.append(IterationRestart(spoke.pop(id_), 1, id_))
+            bodies += [StepChanged(id_, begun[id_], "stream", "running") for id_ in open_]
+            voice = None
+    bodies += [IterationStart(iteration + 1, ""), Text("The end."), UsageReported(3, 2)]
+    return turn(*bodies, draw(st.sampled_from([COMPLETED, CANCELLED, TIMED_OUT])))
+
+
+@st.composite
+def _logs_of_models(draw: st.DrawFn) -> list[TurnEvent]:
     """Turns with repeated model calls, tools of ours and of the client that may ask, and steering."""
     bodies: list[EventBody] = [TurnStart("c1", "m1", "m2", "scripted"), *draw(st.lists(searches, max_size=1))]
     for iteration in range(1, draw(st.integers(1, 3)) + 1):
@@ -224,6 +279,11 @@ def logs(draw: st.DrawFn) -> list[TurnEvent]:
         bodies += draw(st.lists(st.builds(UserMessage, st.just(f"s{iteration}"), said), max_size=1))
     bodies += [IterationStart(9), Text("The end."), UsageReported(3, 2)]
     return turn(*bodies, draw(st.sampled_from([COMPLETED, CANCELLED, TIMED_OUT])))
+
+
+def logs() -> st.SearchStrategy[list[TurnEvent]]:
+    """Turns of models, and of programs."""
+    return _logs_of_models() | programs()
 
 
 @st.composite

@@ -18,6 +18,7 @@ from threadkeep.domain.events import (
     ApprovalResponse,
     IterationRestart,
     IterationStart,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -45,6 +46,8 @@ from threadkeep.protocols.narrator import (
     PartEnd,
     PartStart,
     Returned,
+    StepBegan,
+    StepEnded,
 )
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead, WholeCompletion
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead
@@ -133,6 +136,26 @@ def test_call_is_asked_about_and_returns_once_after_it_was_made(events: Events):
                 pass
     assert not running
     assert made == [it.body.tool_call_id for it in events if isinstance(it.body, ToolCalled)]
+
+
+@patient
+@given(logs())
+def test_steps_end_once_and_open_ones_have_names_of_their_own(events: Events):
+    open_: dict[str, str] = {}
+    begun: list[str] = []
+    for it in narrated(events):
+        match it:
+            case StepBegan(event, label):
+                assert label not in open_.values() and label.startswith(event.name)
+                open_[event.step_id] = label
+                begun.append(event.step_id)
+            case StepEnded(event, label):
+                assert open_.pop(event.step_id) == label
+                assert event.status != "running"
+            case _:
+                pass
+    assert not open_
+    assert begun == list(dict.fromkeys(it.body.step_id for it in events if isinstance(it.body, StepChanged)))
 
 
 @patient

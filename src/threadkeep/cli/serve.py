@@ -45,6 +45,12 @@ def add_serve(command: argparse.ArgumentParser) -> None:
         help="processes that share the port, one for each core; needs PostgreSQL (1)",
     )
     command.add_argument(
+        "--agents",
+        action="append",
+        metavar="MODULE:NAME",
+        help="an agent in code to run, or a list of them; can be given several times",
+    )
+    command.add_argument(
         "--require-token",
         action="store_true",
         default=None,

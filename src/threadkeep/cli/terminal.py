@@ -39,6 +39,7 @@ from threadkeep.domain.events import (
     IterationStart,
     Notice,
     Retrieval,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -130,6 +131,12 @@ class Screen:
                 self.aside(f"→ {name} {_short(json.dumps(arguments, ensure_ascii=False))}")
             case ToolResultStored(tool_name=name, status=status, error=error):
                 self.aside(f"← {name}: {_short(error or status)}")
+            case StepChanged(status="running"):
+                self.aside(f"→ {_short(event.title or event.name)}")
+            case StepChanged(status="ok"):
+                pass
+            case StepChanged(status=status):
+                self.aside(f"← {_short(event.title or event.name)}: {status}")
             case Notice(message=message):
                 self.aside(f"! {message}")
             case Done(status=status):

@@ -12,6 +12,7 @@ from threadkeep.domain.ids import PayloadId, TurnId
 from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Cost
+from threadkeep.domain.parts import StepStatus
 from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.turn import Turn
 
@@ -190,7 +191,7 @@ class StepChanged:
     step_id: str
     name: str
     kind: Literal["step", "stream"]
-    status: Literal["running", "ok", "error", "cancelled", "unknown"]
+    status: StepStatus
     title: str | None = None
     duration_ms: int | None = None
     parent_id: str | None = None
@@ -280,6 +281,7 @@ EventBody = (
     | ToolCalled
     | ToolProgress
     | ToolResultStored
+    | StepChanged
     | Notice
     | UsageReported
     | Done

@@ -6,7 +6,7 @@ artifacts) is a view of its parts, computed only here.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from threadkeep.domain.approval import CallApproval, Decision
 from threadkeep.domain.briefing import BriefingCard
@@ -16,6 +16,11 @@ from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 
 BLANK_LINE = "\n\n"
+MOST_STEP_NAME_CHARACTERS = 128
+MOST_STEP_TITLE_CHARACTERS = 200
+
+StepStatus = Literal["running", "ok", "error", "cancelled", "unknown"]
+"""`unknown`: it was cut off, and nobody knows whether it took effect."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,25 @@ class UserTextPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """A step of an agent in code: a function that ran once, whatever crashed."""
+
+    type: ClassVar[str] = "step"
+    step_id: str
+    name: str
+    status: StepStatus
+    at: int
+    """When it began."""
+    title: str | None = None
+    duration_ms: int | None = None
+    parent_id: str | None = None
+    """The step that ran the agent whose step it is."""
+    agent: str | None = None
+    iteration: int = 0
+    superseded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoticePart:
     """Something degraded, but the turn continued."""
 
@@ -150,6 +174,7 @@ Part = (
     | RetrievalPart
     | QuestionPart
     | UserTextPart
+    | StepPart
     | NoticePart
     | FilePart
     | CardPart
@@ -279,6 +304,9 @@ def _step(part: Part) -> ThoughtStep | None:
         case RetrievalPart():
             sources = ", ".join(dict.fromkeys(hit.source for hit in part.hits))
             return ThoughtStep("retrieval", part.query, sources, part.at, 0, part.tool_call_id)
+        case StepPart():
+            fault = "" if part.status == "ok" else part.status
+            return ThoughtStep("node", part.title or part.name, fault, part.at, part.duration_ms or 0)
         case NoticePart():
             return ThoughtStep("notice", part.code, part.message, part.at, 0)
         case QuestionPart():

@@ -30,6 +30,11 @@ class ModelAsking:
         self.unreported = unreported and spending.priced(models.current.id, unreported)
         """The usage of the last call, until an event reports it."""
 
+    @property
+    def model(self) -> str:
+        """The id of the model that is asked."""
+        return self._models.current.id
+
     async def reply(
         self, request: ModelRequest, call_tool: CallTool, restart: Restart, *, asks_again: bool = True
     ) -> AsyncGenerator[EventBody | JournalEntry | ModelCall]:

@@ -6,7 +6,7 @@ only if running it twice is known to be safe.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
 from threadkeep.context.tool_results import LEAST_RESULT_TOKENS
@@ -37,6 +37,17 @@ class Paused(Exception):
         self.requests = requests
 
 
+WaitForUser = Callable[[frozenset[str], Callable[[], Awaitable[None]]], Awaitable[None]]
+"""What happens while only the user can continue, by deciding these requests; the function returns as soon as
+they may have.
+"""
+
+
+async def pause(requests: frozenset[str], woken: Callable[[], Awaitable[None]]) -> None:
+    """The turn waits in the database."""
+    raise Paused(requests)
+
+
 class Batch:
     """Runs the tool calls of one model call, each from its current state.
 
@@ -53,6 +64,7 @@ class Batch:
         timer: TurnTimer,
         *,
         room: int,
+        wait_for_user: WaitForUser = pause,
     ) -> None:
         uses, states = open_batch.call.tool_uses, open_batch.states
         self._calls = [
@@ -72,6 +84,7 @@ class Batch:
         self._most_tokens = max(room // max(len(uses), 1), LEAST_RESULT_TOKENS)
         self._requests = OpenRequests(user_requests, permissions)
         self._tasks = CallTasks()
+        self._wait_for_user = wait_for_user
 
     async def run(self) -> AsyncGenerator[BatchStep]:
         """Yields events until every call has its result; Paused if only the user can continue the turn.
@@ -148,10 +161,11 @@ class Batch:
                 self._permissions.note_unknown(call.tool, arguments)
 
     async def _take_decisions(self) -> AsyncGenerator[BatchStep]:
-        """Continues with the user's decisions so far; Paused if nothing else can happen."""
+        """Continues with the user's decisions so far, or waits for them if nothing else can happen."""
         decisions = await self._requests.decided()
         if not decisions and not self._tasks.is_busy:
-            raise Paused(self._requests.ids)
+            await self._wait_for_user(self._requests.ids, self._tasks.woken)
+            return
         ready: list[Call] = []
         for request_id, it in decisions.items():
             content = None if it.action is ApprovalAction.RESULT else it.content

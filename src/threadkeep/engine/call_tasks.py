@@ -51,6 +51,10 @@ class CallTasks:
             raise event  # our own failure; a tool's would be a result
         return event
 
+    async def woken(self) -> None:
+        """Returns when there is an event again."""
+        self._events.put_nowait(await self._events.get())
+
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs a call, or a part of it."""
         task = asyncio.create_task(work)

@@ -15,6 +15,7 @@ from threadkeep.domain.events import (
     Notice,
     Retrieval,
     ReturnedImage,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -34,6 +35,7 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -59,6 +61,8 @@ class _Growing:
     started_at: int
     last_at: int
     iteration: int
+    place: int | None = None
+    """Where it is in the parts, if something that began meanwhile stands after it."""
 
     def part(self) -> Part:
         """The part so far."""
@@ -82,9 +86,13 @@ class Folding:
         self._growing: _Growing | None = None
         self._calls: dict[str, int] = {}
         """Each tool call's index in the parts."""
+        self._steps: dict[str, int] = {}
+        """Each step's index in the parts."""
         self._requests: dict[str, int] = {}
         """The index of the part for each request to the user: its tool call, or a question."""
         self._iteration = 0
+        self._voice: str | None = None
+        """The step or model call of a program that speaks."""
         self._is_asking = True
         self._usage: Usage | None = None
         self._end: Done | Failed | None = None
@@ -97,7 +105,11 @@ class Folding:
     @property
     def parts(self) -> Sequence[Part]:
         """The reply as far as the events go."""
-        return [*self._parts, self._growing.part()] if self._growing else self._parts
+        if (growing := self._growing) is None:
+            return self._parts
+        if growing.place is None:
+            return [*self._parts, growing.part()]
+        return [*self._parts[: growing.place], growing.part(), *self._parts[growing.place + 1 :]]
 
     @property
     def open_calls(self) -> list[ToolCall]:
@@ -141,12 +153,13 @@ class Folding:
                         iteration=self._iteration,
                     )
                 )
-            case IterationStart(iteration):
+            case IterationStart(iteration, step_id):
                 self._close(at)
+                self._voice = step_id
                 self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
-            case IterationRestart(iteration):
+            case IterationRestart(iteration, step_id=step_id):
                 self._close(at)
-                self._supersede(iteration)
+                self._supersede(iteration, keeps_done=step_id is not None)
                 self._iteration, self._is_asking, self.call_seq = iteration, True, event.seq
             case ToolProgress():
                 pass
@@ -160,6 +173,8 @@ class Folding:
                 self._asked(body, at)
             case ApprovalResponse() as body:
                 self._decided(body, at)
+            case StepChanged() as body:
+                self._stepped(body, at)
             case UserMessage(message_id, content):
                 self._close(at)
                 self._parts.append(
@@ -176,6 +191,7 @@ class Folding:
                 self._model = body.model or self._model
             case Done() | Failed() as body:
                 self._close(at)
+                self._end_steps()
                 self._end, self._ended_at = body, at
             case _ as never:
                 assert_never(never)
@@ -217,14 +233,59 @@ class Folding:
         """Completes the text or thought in progress."""
         if self._growing is not None:
             self._growing.last_at = at
-            self._parts.append(self._growing.part())
+            self._hold()
             self._growing = None
 
-    def _supersede(self, iteration: int) -> None:
-        """A model call restarts: its parts stay visible and no longer count."""
+    def _hold(self) -> None:
+        """Puts the text or thought in progress, as far as it goes, in its place among the parts."""
+        if (growing := self._growing) is None:
+            return
+        if growing.place is None:
+            growing.place = len(self._parts)
+            self._parts.append(growing.part())
+        else:
+            self._parts[growing.place] = growing.part()
+
+    def _supersede(self, iteration: int, *, keeps_done: bool) -> None:
+        """A model call or a step restarts: its parts stay visible and no longer count.
+
+        Of a step only what it said: calls, steps and questions in between are others'.
+        """
         for at, part in enumerate(self._parts):
-            if part.iteration == iteration:
+            if part.iteration == iteration and not (keeps_done and _is_done(part)):
                 self._parts[at] = replace(part, superseded=True)
+
+    def _stepped(self, body: StepChanged, at: int) -> None:
+        if (place := self._steps.get(body.step_id)) is not None:
+            begun = self._parts[place]
+            assert isinstance(begun, StepPart)
+            self._parts[place] = replace(begun, status=body.status, duration_ms=body.duration_ms)
+            return
+        if self._voice:  # what another step or model call says goes on
+            self._hold()
+        else:
+            self._close(at)
+        self._steps[body.step_id] = len(self._parts)
+        self._parts.append(
+            StepPart(
+                step_id=body.step_id,
+                name=body.name,
+                status=body.status,
+                at=at,
+                title=body.title,
+                duration_ms=body.duration_ms,
+                parent_id=body.parent_id,
+                agent=body.agent,
+                iteration=self._iteration,
+            )
+        )
+
+    def _end_steps(self) -> None:
+        """The turn is over: of a step without an end, nobody knows how it ended."""
+        for place in self._steps.values():
+            step = self._parts[place]
+            if isinstance(step, StepPart) and step.status == "running":
+                self._parts[place] = replace(step, status="unknown")
 
     def _asked(self, body: ApprovalRequest, at: int) -> None:
         is_about_call = body.kind in (ApprovalKind.TOOL, ApprovalKind.CLIENT_TOOL)
@@ -317,6 +378,17 @@ class Folding:
             tool_call_id=tool_call_id,
             iteration=self._iteration,
         )
+
+
+def _is_done(part: Part) -> bool:
+    """Whether a part is more than what somebody said: something was done, asked or sent."""
+    match part:
+        case ToolCallPart() | StepPart() | QuestionPart() | UserTextPart():
+            return True
+        case RetrievalPart(tool_call_id=str()) | FilePart(tool_call_id=str()):
+            return True
+        case _:
+            return False
 
 
 def _of_message(part: Part, message_id: MessageId) -> Part:

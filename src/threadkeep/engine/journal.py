@@ -121,6 +121,13 @@ class StateSaved(Struct, frozen=True, omit_defaults=True, tag="save"):
     state_ref: str | None = None
 
 
+class ReplayDiverged(Struct, frozen=True, tag="diverged"):
+    """The code asked for something else than is recorded, for its author to read."""
+
+    recorded: str
+    asked: str
+
+
 JournalEntry = (
     CallFinished
     | Dispatched
@@ -131,6 +138,7 @@ JournalEntry = (
     | StepBegun
     | StepEnded
     | StateSaved
+    | ReplayDiverged
 )
 JOURNAL_ENTRIES = (
     CallFinished,
@@ -142,4 +150,5 @@ JOURNAL_ENTRIES = (
     StepBegun,
     StepEnded,
     StateSaved,
+    ReplayDiverged,
 )

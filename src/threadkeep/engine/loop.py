@@ -97,7 +97,14 @@ class Together:
     """Whether losing the node after them is a first loss again."""
 
 
-TurnStep = EventBody | JournalEntry | Together | TurnReceipt | Pause | HandOff
+@dataclass(frozen=True, slots=True)
+class ReplyState:
+    """What the turn's program keeps with the reply, for the turns that follow it."""
+
+    value: bytes
+
+
+TurnStep = EventBody | JournalEntry | Together | TurnReceipt | ReplyState | Pause | HandOff
 """A turn's output: entries for its log or journal, its receipt, or a sign that it continues later."""
 
 LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]

@@ -100,8 +100,8 @@ class ModelCall:
         self._text.clear()
 
 
-CallTool = Callable[[ToolUse], Awaitable[tuple[ToolUse, ToolCalled]]]
-"""Gives a tool call an id of its own, and finds its tool."""
+CallTool = Callable[[ToolUse], Awaitable[tuple[ToolUse, ToolCalled | None]]]
+"""Gives a tool call an id of its own, and finds its tool; None where whoever asked makes the call later."""
 
 
 async def reply_events(
@@ -124,7 +124,8 @@ async def reply_events(
                 case ToolUse():
                     use, called = await call_tool(event)
                     call.add_tool_use(use)
-                    yield called
+                    if called is not None:
+                        yield called
                 case UnshownDelta(size):
                     call.written.unshown += size
                 case ModelUsage():

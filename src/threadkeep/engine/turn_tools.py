@@ -7,7 +7,7 @@ from threadkeep.context.call_ids import TakenIds, none_taken
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.events import Notice, ToolCalled
 from threadkeep.domain.tool_rules import Rules
-from threadkeep.engine.batch import Batch
+from threadkeep.engine.batch import Batch, WaitForUser, pause
 from threadkeep.engine.permissions import Signature, ToolPermissions, may_ask
 from threadkeep.engine.replay import OpenBatch
 from threadkeep.engine.timer import TurnTimer
@@ -56,10 +56,26 @@ class TurnTools:
         asks = tool is not None and self._permissions.must_ask(tool, use.arguments)
         return replace(called, asks=True) if asks else called
 
-    async def batch(self, open_batch: OpenBatch, timer: TurnTimer, *, room: int) -> Batch:
+    async def batch(
+        self,
+        open_batch: OpenBatch,
+        timer: TurnTimer,
+        *,
+        room: int,
+        user_requests: UserRequests | None = None,
+        wait_for_user: WaitForUser = pause,
+    ) -> Batch:
         """Runs the calls of one model call; their results may take `room` tokens."""
         await self._load_grants()
-        return Batch(open_batch, self._toolbox, self._user_requests, self._permissions, timer, room=room)
+        return Batch(
+            open_batch,
+            self._toolbox,
+            user_requests or self._user_requests,
+            self._permissions,
+            timer,
+            room=room,
+            wait_for_user=wait_for_user,
+        )
 
     async def _load_grants(self) -> None:
         """Reads what the user allows in this conversation: it may have been taken back meanwhile."""

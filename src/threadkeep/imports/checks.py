@@ -13,11 +13,14 @@ from threadkeep.domain.ids import MessageId, PayloadId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageStatus, Usage
 from threadkeep.domain.money import parse_amount
 from threadkeep.domain.parts import (
+    MOST_STEP_NAME_CHARACTERS,
+    MOST_STEP_TITLE_CHARACTERS,
     CardPart,
     FilePart,
     NoticePart,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -141,6 +144,8 @@ def _check_message(
                 _require(payload_ids.issuperset(part.refs.values()), f"an image of {message.id} is missing")
             case TextPart() | ThoughtPart() | UserTextPart():
                 check_storable(part.text, "parts")
+            case StepPart():
+                _check_step(part, message)
             case RetrievalPart() | QuestionPart() | NoticePart() | CardPart():
                 pass
             case _ as never:
@@ -155,6 +160,17 @@ def _check_call(call: ToolCall, message: Message, turn_ids: set[str], payload_id
     _require(payload_ids.issuperset(call.refs.values()), f"a value of {call.tool_call_id} is missing")
     for text in (call.tool_call_id, call.tool_name, call.server, call.error or "", call.model_name):
         check_storable(text, "toolCalls")
+
+
+def _check_step(step: StepPart, message: Message) -> None:
+    _require(step.status != "running", f"a step of message {message.id} has not ended")
+    check_line(step.step_id, "stepId", most=MOST_ID_CHARACTERS)
+    check_line(step.name, "name", most=MOST_STEP_NAME_CHARACTERS)
+    if step.title is not None:
+        check_line(step.title, "title", most=MOST_STEP_TITLE_CHARACTERS)
+    for id_ in (step.parent_id, step.agent):
+        if id_ is not None:
+            check_line(id_, "parts", most=MOST_ID_CHARACTERS)
 
 
 def check_id(id_: str) -> str:

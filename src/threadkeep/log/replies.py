@@ -3,6 +3,7 @@
 import asyncio
 from bisect import insort
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Literal, assert_never, cast
 
@@ -21,6 +22,7 @@ from threadkeep.domain.events import (
     Notice,
     Retrieval,
     ReturnedImage,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -40,6 +42,7 @@ from threadkeep.domain.parts import (
     Parts,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -172,6 +175,10 @@ def _of_part(part: Part, now: int, calls: _Calls) -> tuple[Sequence[_Timed], Seq
             return _of_call(part, calls)
         case RetrievalPart():
             return [(part.at, Retrieval(part.query, part.hits, part.tool_call_id))], ()
+        case StepPart():
+            ended_at = part.at + (part.duration_ms or 0)
+            ends = [(ended_at, _step(part))] if part.status != "running" else []
+            return [(part.at, replace(_step(part), status="running", duration_ms=None))], ends
         case NoticePart():
             return [(part.at, Notice(part.code, part.message))], ()
         case QuestionPart():
@@ -215,6 +222,19 @@ def _asked(call: ToolCall, kind: ApprovalKind, asked: CallApproval) -> ApprovalR
         message=asked.message,
         expires_at=asked.expires_at,
         tool_call_id=call.tool_call_id,
+    )
+
+
+def _step(part: StepPart) -> StepChanged:
+    return StepChanged(
+        step_id=part.step_id,
+        name=part.name,
+        kind="step",
+        status=part.status,
+        title=part.title,
+        duration_ms=part.duration_ms,
+        parent_id=part.parent_id,
+        agent=part.agent,
     )
 
 

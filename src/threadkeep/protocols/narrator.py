@@ -7,6 +7,8 @@
 | tool_result | Returned, with its call |
 | approval_request | Asked, with the call that it is about |
 | approval_response | Decided, with what was asked |
+| step | StepBegan and StepEnded, under a name that no other open step has; what still runs when the turn |
+| | ends is ended before |
 | turn_resumed | none: no client shows it |
 | all others | the event |
 
@@ -16,7 +18,7 @@ exactly where the reply has a part of its own (`engine/fold.py`).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Generic, Literal, TypeVar, assert_never
 
 from msgspec import Struct
@@ -87,6 +89,23 @@ class Returned:
     call: Called | None
 
 
+@dataclass(frozen=True, slots=True)
+class StepBegan:
+    """A step of an agent in code began."""
+
+    event: events.StepChanged
+    label: str
+    """Its name, or the name with a number: unique among the steps that are open."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """A step has ended, under the name under which it began."""
+
+    event: events.StepChanged
+    label: str
+
+
 Narration = (
     PartStart
     | PartEnd
@@ -95,6 +114,8 @@ Narration = (
     | Returned
     | Asked
     | Decided
+    | StepBegan
+    | StepEnded
     | events.Retrieval
     | events.UserMessage
     | events.Notice
@@ -136,6 +157,15 @@ class Narrator(Generic[FrameT]):
         self._pieces: list[str] = []
         self._calls: dict[str, Called] = {}
         self._open: dict[str, Asked] = {}
+        self._steps: dict[str, StepBegan] = {}
+        """Those that are open."""
+        self._voice: str | None = None
+        """The step or model call of a program that speaks."""
+
+    @property
+    def open_steps(self) -> Sequence[StepBegan]:
+        """The steps of a program that haven't ended."""
+        return list(self._steps.values())
 
     @property
     def open_requests(self) -> Sequence[Asked]:
@@ -192,11 +222,16 @@ class Narrator(Generic[FrameT]):
                 return *self._end_part(), self._ask(body)
             case events.ApprovalResponse():
                 return (self._decide(body),)
-            case events.IterationStart() | events.UserMessage() | events.Retrieval() | events.Notice():
+            case events.StepChanged():
+                return self._step(body)
+            case events.IterationStart():
+                self._voice = body.step_id
+                return *self._end_part(), body
+            case events.UserMessage() | events.Retrieval() | events.Notice():
                 return *self._end_part(), body
             case events.Done() | events.Failed():
                 self.end = body
-                return *self._end_part(), body
+                return *self._end_part(), *self._end_steps(), body
             case _ as never:
                 assert_never(never)
 
@@ -209,6 +244,29 @@ class Narrator(Generic[FrameT]):
     def _end_part(self, *, is_cut: bool = False) -> Sequence[Narration]:
         kind, self._growing, self._part = self._part, None, None
         return () if kind is None else (PartEnd(kind, "".join(self._pieces), is_cut),)
+
+    def _step(self, body: events.StepChanged) -> Sequence[Narration]:
+        """A step begins or ends. A text goes on where its part does (`engine/fold.py`)."""
+        narrated: Sequence[Narration] = ()
+        begun = self._steps.get(body.step_id)
+        if begun is None:  # otherwise it was cut off and runs again, or ends
+            begun = self._steps[body.step_id] = StepBegan(body, self._label(body.name))
+            narrated = *(() if self._voice else self._end_part()), begun
+        if body.status == "running":
+            return narrated
+        del self._steps[body.step_id]
+        return *narrated, StepEnded(body, begun.label)
+
+    def _label(self, name: str) -> str:
+        taken = {it.label for it in self._steps.values()}
+        numbered = (f"{name} ({number})" for number in count(2))
+        return next(it for it in chain([name], numbered) if it not in taken)
+
+    def _end_steps(self) -> Sequence[Narration]:
+        """Of a step without an end, nobody knows how it ended."""
+        ended = [StepEnded(replace(it.event, status="unknown"), it.label) for it in self._steps.values()]
+        self._steps.clear()
+        return ended
 
     def _ask(self, body: events.ApprovalRequest) -> Asked:
         call = self._calls.get(body.tool_call_id or "")
@@ -257,12 +315,12 @@ class JoiningNarrator(Narrator[FrameT]):
         match body:
             case events.ToolCalled() | events.UserMessage():
                 self._said["text"].separate()
-            case events.IterationStart():
+            case events.IterationStart(iteration):
                 for said in self._said.values():
-                    said.begin_call()
-            case events.IterationRestart():
+                    said.begin_call(iteration)
+            case events.IterationRestart(iteration):
                 for said in self._said.values():
-                    said.repeat_call()
+                    said.repeat_call(iteration)
             case _:
                 pass
         return super().narrate(body)
@@ -284,17 +342,17 @@ class _Said:
     def __init__(self) -> None:
         self._shown = TextJoin()
         """Joins all sections, even of model calls that were repeated."""
-        self._sections: list[str] = []
-        """Those that count; `_pieces` are of the one in progress."""
+        self._sections: list[tuple[int, str]] = []
+        """Those that count, with their model calls; `_pieces` are of the one in progress."""
         self._pieces: list[str] = []
-        self._before_call = 0
-        """How many sections there were when the current model call began."""
+        self._iteration = 0
 
     @property
     def text(self) -> str:
         """All that counts."""
         join, said = TextJoin(), list[str]()
-        for section in (*self._sections, *(["".join(self._pieces)] if self._pieces else ())):
+        sections = [section for _, section in self._sections]
+        for section in (*sections, *(["".join(self._pieces)] if self._pieces else ())):
             said.append(join.add(section))
             join.interrupt()
         return "".join(said)
@@ -308,17 +366,19 @@ class _Said:
     def separate(self) -> None:
         """The next piece begins a section."""
         if self._pieces:
-            self._sections.append("".join(self._pieces))
+            section = "".join(self._pieces)
+            self._sections.append((self._iteration, section))
             self._pieces = []
-            self._shown.add(self._sections[-1])
+            self._shown.add(section)
             self._shown.interrupt()
 
-    def begin_call(self) -> None:
-        """Another model call begins."""
+    def begin_call(self, iteration: int) -> None:
+        """Another model call begins, or another step of a program speaks."""
         self.separate()
-        self._before_call = len(self._sections)
+        self._iteration = iteration
 
-    def repeat_call(self) -> None:
-        """The model call is repeated: what it said no longer counts."""
+    def repeat_call(self, iteration: int) -> None:
+        """A model call or step is repeated: what it said no longer counts."""
         self.separate()
-        del self._sections[self._before_call :]
+        self._sections = [it for it in self._sections if it[0] != iteration]
+        self._iteration = iteration

@@ -30,6 +30,7 @@ from threadkeep.settings.sources import (
     choose_gateway,
     open_to_others,
     promptx_project,
+    read_agents,
     read_file,
     read_gateway_keys,
     settings_file,
@@ -71,6 +72,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         in_file = read_file(file, required=value_in(environment, f"{PREFIX}CONFIG") is not None)
         given |= _renamed({name: it for name, it in in_file.items() if name in lists or not is_missing(it)})
         names = (*_RENAMED, *Settings.__struct_fields__)
+        read_agents(given)
         found = {name: value_in(environment, PREFIX + name.upper()) for name in names}
         given |= _renamed({name: value for name, value in found.items() if value is not None})
         given |= _renamed({name: value for name, value in overrides.items() if not is_missing(value)})

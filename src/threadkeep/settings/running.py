@@ -22,6 +22,13 @@ class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_f
             "FILE_WORKERS.",
         ),
     ] = 1
+    agents: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Agents in code that this server runs, each as `module:name`; comma-separated. "
+            "In the settings file, `load` in `[agents]`."
+        ),
+    ] = ()
     resume_within_hours: Annotated[
         float,
         Meta(

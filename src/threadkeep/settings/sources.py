@@ -52,6 +52,16 @@ def read_file(file: Path, *, required: bool) -> dict[str, object]:
         raise SettingsError(f"Couldn't read the settings file {file}: {exc}") from exc
 
 
+def read_agents(given: dict[str, object]) -> None:
+    """The agents in code that the settings file lists: `load` in its table `agents`."""
+    table = given.get("agents")
+    if isinstance(table, dict):
+        fields = cast("dict[str, object]", table)
+        if unknown := next((name for name in fields if name != "load"), None):
+            raise SettingsError(f"The table [agents] of the settings file has only `load`, not `{unknown}`.")
+        given["agents"] = fields.get("load", ())
+
+
 def read_gateway_keys(given: dict[str, object], environment: Mapping[str, str]) -> None:
     """Keys of gateways that the settings file leaves to the environment: `api_key_env` names the variable."""
     gateways = given.get("gateways")

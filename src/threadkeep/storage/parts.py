@@ -23,6 +23,8 @@ from threadkeep.domain.parts import (
     Parts,
     QuestionPart,
     RetrievalPart,
+    StepPart,
+    StepStatus,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -144,6 +146,20 @@ class _UserText(_Kept, tag="user_text", kw_only=True):
         return UserTextPart(**msgspec.structs.asdict(self))
 
 
+class _Step(_Kept, tag="step", kw_only=True):
+    step_id: str
+    name: str
+    status: StepStatus
+    at: int
+    title: str | None = None
+    duration_ms: int | None = None
+    parent_id: str | None = None
+    agent: str | None = None
+
+    def part(self, _: str, __: Calls) -> Part:
+        return StepPart(**msgspec.structs.asdict(self))
+
+
 class _Notice(_Kept, tag="notice", kw_only=True):
     code: str
     message: str
@@ -188,7 +204,7 @@ class _File(_Kept, tag="file", kw_only=True):
         )
 
 
-_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Notice | _File
+_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File
 _decode = msgspec.json.Decoder(list[_AnyKept]).decode
 
 
@@ -296,6 +312,18 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
             )
         case UserTextPart():
             return _UserText(message_id=part.message_id, text=part.text, at=part.at, **common)
+        case StepPart():
+            return _Step(
+                step_id=part.step_id,
+                name=part.name,
+                status=part.status,
+                at=part.at,
+                title=part.title,
+                duration_ms=part.duration_ms,
+                parent_id=part.parent_id,
+                agent=part.agent,
+                **common,
+            )
         case NoticePart():
             return _Notice(code=part.code, message=part.message, at=part.at, **common)
         case FilePart():

@@ -23,6 +23,7 @@ from threadkeep.domain.events import (
     Notice,
     Retrieval,
     ReturnedImage,
+    StepChanged,
     Text,
     Thought,
     ToolCalled,
@@ -70,13 +71,15 @@ def _further_fields(body: EventBody) -> object:
     match body:
         case Text() | Thought():
             return body
-        case TurnStart() | IterationStart() | Notice() | Failed():
+        case TurnStart() | Notice() | Failed():
             return body
+        case IterationStart() | IterationRestart():
+            return _without_empty(body, "step_id")
         case UsageReported():
             return _without_empty(body, "model", "cost")
         case Done():
             return _present(body) | {"usage": _present(body.usage, "cost")}
-        case TurnResumed() | IterationRestart() | UserMessage():
+        case TurnResumed() | UserMessage():
             return body
         case ApprovalRequest():
             return _without_empty(body, "tool_call_id", "schema", "url")
@@ -89,6 +92,8 @@ def _further_fields(body: EventBody) -> object:
             return _without_empty(body, "tool_call_id") | {"hits": hits}
         case ToolProgress():
             return _without_empty(body, "total", "message")
+        case StepChanged():
+            return _without_empty(body, "title", "duration_ms", "parent_id", "agent")
         case ToolResultStored():
             other = "error" if body.error is None else "result"
             values = _without_empty(body, other, "chart_data", "artifact_ids", "images")
@@ -98,10 +103,13 @@ def _further_fields(body: EventBody) -> object:
 
 
 _WithOptional = (
-    Retrieval
+    IterationStart
+    | IterationRestart
+    | Retrieval
     | ToolCalled
     | ToolProgress
     | ToolResultStored
+    | StepChanged
     | ApprovalRequest
     | ApprovalResponse
     | UsageReported

@@ -14,6 +14,8 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
+    StepStatus,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -167,6 +169,22 @@ class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
     superseded: Superseded = False
 
 
+class StepPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="step"):
+    """A step of an agent in code."""
+
+    step_id: Annotated[str, Meta(description="Unique in the turn; see `GET /api/turns/{id}/steps`.")]
+    name: str
+    title: str | None
+    status: Annotated[
+        StepStatus, Meta(description="`unknown`: it was cut off, and may or may not have taken effect.")
+    ]
+    duration_ms: int | None
+    iteration: Iteration
+    agent: Annotated[str | None, Meta(description="The agent that it ran, if it ran one.")] = None
+    parent_id: Annotated[str | None, Meta(description="The step that ran the agent whose step it is.")] = None
+    superseded: Superseded = False
+
+
 class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
     """Something is unavailable; the turn continued."""
 
@@ -185,6 +203,7 @@ PartView = (
     | UserTextPartView
     | FilePartView
     | CardPartView
+    | StepPartView
     | NoticePartView
 )
 
@@ -236,6 +255,18 @@ def part_view(part: Part) -> PartView:
             return file_part_view(part)
         case CardPart():
             return _card_view(part)
+        case StepPart():
+            return StepPartView(
+                step_id=part.step_id,
+                name=part.name,
+                title=part.title,
+                status=part.status,
+                duration_ms=part.duration_ms,
+                iteration=part.iteration,
+                agent=part.agent,
+                parent_id=part.parent_id,
+                superseded=part.superseded,
+            )
         case NoticePart():
             return NoticePartView(
                 code=part.code,

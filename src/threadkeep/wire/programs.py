@@ -39,6 +39,22 @@ class ProgramTool(Struct, frozen=True, omit_defaults=True):
     access: StepAccess = "allow"
 
 
+class ProgramDeclaration(Struct, frozen=True, omit_defaults=True):
+    """What a program says of itself: what the agent is called, and within which limits its turns run."""
+
+    key: str
+    version: int
+    name: str
+    description: str = ""
+    visibility: str = "private"
+    model: str | None = None
+    tools: tuple[ProgramTool, ...] = ()
+    timeout_s: float = 300
+    max_steps: int = 1000
+    starters: tuple[str, ...] = ()
+    icon: str | None = None
+
+
 # From the program
 
 
@@ -75,7 +91,15 @@ class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
     re: int
     value: Raw = NOTHING
     error: ProgramError | None = None
+    shown: bool = False
+    """Whether the error's message is meant for the user."""
     duration_ms: int = 0
+
+
+class StepRepeats(Struct, frozen=True, tag="step_repeats"):
+    """A step that has failed runs again, as its program wants it: what it has shown no longer counts."""
+
+    re: int
 
 
 class Settled(Struct, frozen=True, tag="settled"):
@@ -138,6 +162,22 @@ class ProgressItem(Struct, frozen=True, omit_defaults=True, tag="progress"):
 
 OutputItem = TextItem | ThoughtItem | NoticeItem | HitsItem | FileItem | ProgressItem
 
+MOST_UNACKNOWLEDGED_BYTES = 256 * 1024
+"""A program that has sent so much output waits until the server acknowledges some."""
+
+
+def output_size(item: OutputItem) -> int:
+    """How many bytes of an item the server acknowledges when it is stored or dropped."""
+    match item:
+        case TextItem(text) | ThoughtItem(text) | NoticeItem(text):
+            return len(text.encode())
+        case HitsItem(hits):
+            return sum(len(hit.text.encode()) for hit in hits)
+        case FileItem(content=content):
+            return len(content)
+        case ProgressItem():
+            return 0
+
 
 class Output(Struct, frozen=True, omit_defaults=True, tag="output"):
     """Something to show; `step` is the claim that it belongs to, None for the function itself."""
@@ -183,7 +223,7 @@ class CallClaim(Struct, frozen=True, omit_defaults=True, tag="call"):
 
 
 class AskClaim(Struct, frozen=True, omit_defaults=True, tag="ask"):
-    """A question to the user; `schema` describes the answer."""
+    """A question to the user; `schema` describes the answer, which is `null` if they decline."""
 
     id: int
     message: str
@@ -192,7 +232,12 @@ class AskClaim(Struct, frozen=True, omit_defaults=True, tag="ask"):
 
 
 class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
-    """Something that only the server knows, as it was when it was first taken."""
+    """Something that only the server knows, as it was when it was first taken.
+
+    The value of `steering` is a list of texts; of `tools`, of `ServerTool`; of `history`, of messages as
+    clients have them, before the turn's own; or `as_context`, of `ModelMessageItem` as a model would receive
+    them, whose last one is the turn's own message with its files.
+    """
 
     id: int
     what: Literal["steering", "history", "tools"]
@@ -240,6 +285,7 @@ class End(Struct, frozen=True, omit_defaults=True, tag="end"):
 FromProgram = (
     StepClaim
     | StepDone
+    | StepRepeats
     | Settled
     | Output
     | ModelClaim
@@ -340,14 +386,17 @@ class ClaimFailed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     settle: bool = True
 
 
+CancelReason = Literal["abort", "timeout", "pause", "hand_off", "lost", "diverged", "failed"]
+
+
 class Cancel(Struct, frozen=True, tag="cancel"):
     """The run ends here; nothing it still does counts."""
 
-    reason: Literal["abort", "timeout", "pause", "hand_off", "lost", "diverged", "failed"]
+    reason: CancelReason
 
 
 class Ack(Struct, frozen=True, tag="ack"):
-    """So many bytes of output are stored or dropped."""
+    """So many more bytes of output are stored or dropped, as `output_size` counts them."""
 
     bytes: int
 

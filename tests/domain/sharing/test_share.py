@@ -18,6 +18,7 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -86,6 +87,7 @@ PARTS: tuple[Part, ...] = (
     ),
     image("map.png", "book"),
     UserTextPart(message_id=SECRET, text="Hurry.", at=1),
+    StepPart(step_id="1", name="find_ferry", status="ok", at=1, duration_ms=4),
     NoticePart(code="MODEL_FALLBACK", message=SECRET, at=1),
     TextPart(text="At noon [2]."),
 )
@@ -106,7 +108,7 @@ def test_share_with_tools_shows_the_work_and_nothing_private():
     shown = shown_of(reply(), with_tools=True)
     assert SECRET not in repr(shown)
     assert kinds(shown) == [
-        "thought", "retrieval", "retrieval", "question", "tool_call", "file", "user_text", "text",
+        "thought", "retrieval", "retrieval", "question", "tool_call", "file", "user_text", "step", "text",
     ]  # fmt: skip
     assert (shown.usage, shown.model) == (None, None)
     assert shown.error == Failure("E", FAILED)

@@ -79,6 +79,12 @@ class Client:
     def _custom(self, event: Json) -> None:
         assert event["name"]
 
+    def _step_started(self, event: Json) -> None:
+        self._begin("step", event["stepName"])
+
+    def _step_finished(self, event: Json) -> None:
+        self._finish("step", event["stepName"])
+
     # Texts and thoughts
 
     def _text_message_start(self, event: Json) -> None:

@@ -19,6 +19,7 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -70,7 +71,7 @@ class _Shown:
                 yield part
             case UserTextPart():
                 yield replace(part, message_id="")
-            case ThoughtPart():
+            case ThoughtPart() | StepPart():
                 if self._with_tools:
                     yield part
             case ToolCallPart(call=call):

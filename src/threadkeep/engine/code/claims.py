@@ -45,7 +45,9 @@ class Delivery:
 class Claims:
     """The claims of one run, and the results recorded by earlier runs and this one."""
 
-    def __init__(self, recorded: Iterable[StepEnded], optional: Mapping[str, StepEnded]) -> None:
+    def __init__(
+        self, recorded: Iterable[StepEnded], optional: Mapping[str, StepEnded], *, began_at: int = 0
+    ) -> None:
         self._due = deque(recorded)
         self._left = len(self._due)
         """How many results of earlier runs the program has not received yet."""
@@ -58,6 +60,8 @@ class Claims:
         self._held: dict[str, None] = {}
         self._changed = asyncio.Event()
         self._caught_up = asyncio.Event()
+        self._delivered_at = began_at
+        """When the last delivered result was recorded."""
         self.moves = 0
         """How often something has happened: a claim, a delivery."""
         self._advance()
@@ -106,8 +110,13 @@ class Claims:
         claim = self._by_id.get(id_)
         if claim is not None:
             claim.is_cancelled = True
+            self._held.pop(claim.key, None)
             self._note_change()
         return claim
+
+    def is_due(self, claim: OpenClaim) -> bool:
+        """Whether its result is recorded, and the program has not received it."""
+        return any(it.key == claim.key for it in self._due)
 
     def close(self, claim: OpenClaim) -> None:
         """The program has received a result."""
@@ -129,7 +138,7 @@ class Claims:
 
     def delivered(self, claim: OpenClaim) -> None:
         """The program has reacted to the next result, or no longer wants it."""
-        self._due.popleft()
+        self._delivered_at = self._due.popleft().at
         self._left -= self._left > 0
         self.close(claim)
         self._advance()
@@ -146,10 +155,13 @@ class Claims:
         asked = ", ".join(map(describe_key, self._held)) or "nothing"
         return Diverged(describe_key(self._due[0].key), asked)
 
-    @property
-    def holds_any(self) -> bool:
-        """Whether the program claims something that isn't recorded."""
-        return bool(self._held)
+    def patience_s(self, least: float, most: float) -> float:
+        """How long the program may claim nothing that is recorded before it counts as different.
+
+        Between two results it may have waited for something of its own, such as a clock: then it does again.
+        """
+        waited_s = max(self._due[0].at - self._delivered_at, 0) / 1000 if self._delivered_at else 0.0
+        return min(max(2 * waited_s, least), most)
 
     def _advance(self) -> None:
         if not self._left:

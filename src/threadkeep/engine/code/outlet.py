@@ -1,7 +1,7 @@
 """The way of a turn's output from what runs at the same time to its one log."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from threadkeep.engine.loop import TurnStep
@@ -21,7 +21,7 @@ class Outlet:
         self._steps: asyncio.Queue[tuple[TurnStep | Alone | BaseException, asyncio.Future[None] | None]]
         self._steps = asyncio.Queue()
 
-    def emit(self, step: TurnStep) -> None:
+    def emit(self, step: TurnStep | Alone) -> None:
         """Passes a step on; nobody waits for it."""
         self._steps.put_nowait((step, None))
 
@@ -42,7 +42,9 @@ class Outlet:
             raise step
         return step, written
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is on its way."""
-        return self._steps.empty()
+    def left_over(self) -> Iterator[TurnStep]:
+        """What was on its way when the turn stopped. What somebody waited for has not taken effect."""
+        while not self._steps.empty():
+            step, written = self._steps.get_nowait()
+            if written is None and not isinstance(step, Alone | BaseException):
+                yield step

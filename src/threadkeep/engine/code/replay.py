@@ -28,6 +28,9 @@ from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.journal import CodeStarted, JournalEntry, StateSaved, StepBegun, StepEnded
 from threadkeep.engine.replay import Replaying
 
+STEERING = "steering"
+"""What a program takes that wants to hear what the user sent meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class CodeState:
@@ -51,7 +54,7 @@ class CodeState:
     saved: Mapping[str, StateSaved] = field(default_factory=dict[str, StateSaved])
     """The last saved point of each scope."""
     steered: tuple[UserMessage, ...] = ()
-    """What the user sent meanwhile and the turn took in."""
+    """What the user sent meanwhile and the turn took in, but no program has heard."""
     requests: frozenset[str] = frozenset()
     """All requests to the user so far."""
     calls: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
@@ -104,9 +107,12 @@ class _ReplayingCode:
             case StepBegun():
                 self._begun[entry.key] = entry
             case StepEnded():
+                self._ended.pop(entry.key, None)  # one that the program cancelled after all ends there
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
+                    if begun.name == STEERING:
+                        self._steered.clear()
             case StateSaved():
                 self._save(entry)
             case _:

@@ -44,7 +44,9 @@ class Voices:
 
     def repeat(self, step_id: str) -> None:
         """What a step has said in this run no longer counts: it begins again."""
-        if self._speaker == step_id:
+        if step_id in self._waiting:
+            self._waiting[step_id].clear()
+        elif self._speaker == step_id:
             self._emit(IterationRestart(self._iteration, step_id=step_id))
 
     def say(self, step_id: str, body: EventBody) -> None:

@@ -12,6 +12,7 @@ from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
     QuestionPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -213,6 +214,8 @@ def _part(part: ShownPart, words: Words, typesetter: Typesetter) -> Iterator[str
             yield f'<div class="question">{typesetter.html(part.message)}<p>→ {escape(answer)}</p></div>'
         case UserTextPart():
             yield f'<div class="asked">{escape(part.text)}</div>'
+        case StepPart():
+            yield f'<p class="notice">{_step_line(part, words)}</p>'
         case NoticePart():
             yield f'<p class="notice">{escape(part.message)}</p>'
         case _ as never:
@@ -237,6 +240,13 @@ def _call(call: ToolCall, words: Words) -> Iterator[str]:
 def _thought_line(part: ThoughtPart, words: Words) -> str:
     name = words.thought if part.title is None else part.title
     return f"{name} · {duration(part.duration_ms)}" if part.duration_ms else name
+
+
+def _step_line(part: StepPart, words: Words) -> str:
+    about = [part.title or part.name, words.statuses.get(part.status, "")]
+    if part.duration_ms is not None:
+        about.append(duration(part.duration_ms))
+    return " · ".join(escape(it) for it in about if it)
 
 
 def _call_line(call: ToolCall, words: Words) -> str:

@@ -11,6 +11,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.parts import (
     NoticePart,
     QuestionPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -28,6 +29,7 @@ from threadkeep.http.reports.text import (
     heading_of,
     section_title,
     shown_parts,
+    step_heading,
     thought_heading,
     value_text,
     words_of,
@@ -106,6 +108,8 @@ def _part(part: ShownPart) -> Iterator[str]:
             yield f"**Answered:** {_line(answer_text(part))}"
         case UserTextPart():
             yield from (f"> {line}" for line in part.text.splitlines())
+        case StepPart():
+            yield f"*{_line(step_heading(part))}*"
         case NoticePart():
             yield f"*{_line(part.message)}*"
         case _ as never:

@@ -12,6 +12,7 @@ from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
     QuestionPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -24,7 +25,8 @@ from threadkeep.services.reports import QuestionAndReply
 MOST_VALUE_CHARACTERS = 20_000
 MOST_BYTES_LAID_OUT = 256 * 1024
 
-ShownPart = TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | NoticePart
+_SHOWN = (TextPart, ThoughtPart, ToolCallPart, QuestionPart, UserTextPart, StepPart, NoticePart)
+ShownPart = TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | StepPart | NoticePart
 
 
 def words_of(message: Message) -> str:
@@ -43,7 +45,7 @@ def shown_parts(message: Message) -> Iterator[ShownPart]:
     for part in message.parts:
         if part.superseded or (isinstance(part, TextPart) and is_blank(part.text)):
             continue
-        if isinstance(part, TextPart | ThoughtPart | ToolCallPart | QuestionPart | UserTextPart | NoticePart):
+        if isinstance(part, _SHOWN):
             yield part
 
 
@@ -69,6 +71,12 @@ def thought_heading(part: ThoughtPart) -> str:
     """A thought in a line: what the step is called, and how long it took."""
     name = "Thought" if part.title is None else part.title
     return f"{name} ({part.duration_ms} ms)" if part.duration_ms else name
+
+
+def step_heading(part: StepPart) -> str:
+    """A step of an agent in code in a line."""
+    took = "" if part.duration_ms is None else f", {part.duration_ms} ms"
+    return f"{part.title or part.name} ({part.status}{took})"
 
 
 def value_text(value: object) -> str:

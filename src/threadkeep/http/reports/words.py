@@ -40,6 +40,7 @@ class Words:
             ToolCallStatus.DENIED: "denied",
             ToolCallStatus.INTERRUPTED: "interrupted",
             ToolCallStatus.UNKNOWN: "outcome unknown",
+            "cancelled": "cancelled",
         }
     )
 
@@ -67,6 +68,7 @@ CHINESE = Words(
         ToolCallStatus.DENIED: "已拒绝",
         ToolCallStatus.INTERRUPTED: "已中断",
         ToolCallStatus.UNKNOWN: "结果未知",
+        "cancelled": "已取消",
     },
 )
 

@@ -6,6 +6,7 @@
 | | MESSAGES_SNAPSHOT if it asked for the conversation |
 | text, thought | TEXT_MESSAGE_*, REASONING_* |
 | tool_call, tool_result | TOOL_CALL_START, ARGS, END; TOOL_CALL_RESULT unless the client brought it |
+| step | STEP_STARTED, STEP_FINISHED |
 | retrieval | ACTIVITY_SNAPSHOT |
 | user_message | TEXT_MESSAGE_* with the role `user` |
 | iteration_restart | ACTIVITY_SNAPSHOT in the place of each text and thought of the repeated model call |
@@ -117,9 +118,12 @@ class RunEncoder:
         """Those of the text or thought in progress."""
         self._is_begun = False
         """Whether this reader knows that it has begun."""
-        self._written: list[tuple[str, str]] = []
-        """The texts and thoughts of the current model call, with their ids."""
+        self._written: dict[int, list[tuple[str, str]]] = {}
+        """The texts and thoughts that a restart may concern, by model call or step, with their ids."""
+        self._iteration = 0
         self._usage: dict[str | None, Usage] = {}
+        self._open_steps: dict[str, None] = {}
+        """The names of the steps that this run has begun and not finished."""
 
     def encode_chunk(self, chunk: LogChunk) -> bytes:
         """The next chunk of the log."""
@@ -127,12 +131,13 @@ class RunEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        shown = self._narrator.narrate(event.body)
         if event.seq <= self._after:
+            self._narrator.narrate(event.body)
             self._is_begun = False
+            self._open_steps.clear()
             return b""
-        opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, shown))
+        opening = self._begin_run() if self._opening else b""
+        return opening + b"".join(map(_sse, self._narrator.narrate(event.body)))
 
     def end(self, how: StreamEnd) -> bytes:
         """What follows the last event: if the turn waits for its user, that the run ends here."""
@@ -143,7 +148,15 @@ class RunEncoder:
         outcome = frames.Interrupted(interrupts) if interrupts else UNSET
         finished = frames.RunFinished(self._run.thread_id, self._run.run_id, outcome)
         opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, (*self._narrator.pause(), finished)))
+        steps = [frames.StepBoundary("STEP_FINISHED", it) for it in self._open_steps]
+        return opening + b"".join(map(_sse, (*self._narrator.pause(), *steps, finished)))
+
+    def _begin_run(self) -> bytes:
+        """The opening. The run begins the steps that began before it, too, so that it can finish them."""
+        opening, self._opening = self._opening, b""
+        self._open_steps = {it.label: None for it in self._narrator.open_steps}
+        steps = [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
+        return opening + b"".join(map(_sse, steps))
 
     def _piece(self, text: str) -> Sequence[Frame]:
         piece = frames.MessageContent(_CONTENT[self._kind], self._id, text)
@@ -156,7 +169,7 @@ class RunEncoder:
                 self._id = self._ids.text() if kind == "text" else self._ids.thought()
                 return self._begin()
             case narrator.PartEnd(text=text):
-                self._written.append((self._id, text))
+                self._written.setdefault(self._iteration, []).append((self._id, text))
                 return self._end() if self._is_begun else ()
             case narrator.Called():
                 return () if narrated.is_held else _call(narrated)
@@ -169,11 +182,20 @@ class RunEncoder:
             case narrator.Asked(request, call):
                 is_for_client = request.kind is ApprovalKind.CLIENT_TOOL
                 return _call(call) if is_for_client and call and call.is_held else ()
-            case events.IterationStart():
-                self._written.clear()
+            case narrator.StepBegan(label=label):
+                self._open_steps[label] = None
+                return (frames.StepBoundary("STEP_STARTED", label),)
+            case narrator.StepEnded(label=label):
+                self._open_steps.pop(label, None)
+                return (frames.StepBoundary("STEP_FINISHED", label),)
+            case events.IterationStart(iteration, step_id):
+                if step_id is None:  # the model call before it has ended
+                    self._written.clear()
+                self._iteration = iteration
                 return ()
-            case events.IterationRestart():
-                return self._superseded()
+            case events.IterationRestart(iteration):
+                self._iteration = iteration
+                return self._superseded(iteration)
             case events.Retrieval():
                 content = sources_content(narrated, self._numbers)
                 return (frames.ActivitySnapshot(self._ids.sources(), SOURCES, content),)
@@ -214,9 +236,9 @@ class RunEncoder:
         end = frames.MessageBoundary("REASONING_MESSAGE_END", self._id)
         return end, frames.MessageBoundary("REASONING_END", self._id)
 
-    def _superseded(self) -> Sequence[Frame]:
-        """The texts and thoughts of a model call that is repeated no longer count."""
-        written, self._written = self._written, []
+    def _superseded(self, iteration: int) -> Sequence[Frame]:
+        """The texts and thoughts of a model call or step that is repeated no longer count."""
+        written = self._written.pop(iteration, ())
         return [frames.ActivitySnapshot(id_, SUPERSEDED, superseded_content(text)) for id_, text in written]
 
     def _token_usage(self) -> list[frames.TokenUsage]:

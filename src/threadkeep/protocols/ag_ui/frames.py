@@ -214,6 +214,13 @@ class MessageBoundary(Struct, frozen=True, rename="camel"):
     message_id: str
 
 
+class StepBoundary(Struct, frozen=True, rename="camel"):
+    """`STEP_STARTED` and `STEP_FINISHED`: the name is unique among the steps that are open."""
+
+    type: str
+    step_name: str
+
+
 class ToolCallStart(_Typed, frozen=True, tag="TOOL_CALL_START"):
     """A tool call begins; the client makes a message of it, whose id is the call's."""
 
@@ -268,6 +275,7 @@ Frame = (
     | MessageStart
     | MessageContent
     | MessageBoundary
+    | StepBoundary
     | ToolCallStart
     | ToolCallArgs
     | ToolCallEnd

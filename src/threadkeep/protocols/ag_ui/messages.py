@@ -8,7 +8,7 @@
 | sources | activity `threadkeep.sources` | `<reply>-sources`, `<reply>-sources-2`, … |
 | message that steered the turn | user | its own |
 | text or thought of a repeated model call | activity `threadkeep.superseded` | the id that it had |
-| notice, question | none | |
+| notice, question, step | none | |
 
 What a tool returned besides its result (a chart, files) and a status other than `ok` are the tool message's
 metadata.
@@ -31,6 +31,7 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -200,7 +201,7 @@ class _Reply:
                 self.messages.append(frames.ActivityMessage(self._ids.sources(), SOURCES, content))
             case UserTextPart():
                 self.messages.append(frames.UserMessage(part.message_id, part.text))
-            case NoticePart() | QuestionPart() | FilePart() | CardPart():
+            case NoticePart() | QuestionPart() | StepPart() | FilePart() | CardPart():
                 return
             case _ as never:
                 assert_never(never)

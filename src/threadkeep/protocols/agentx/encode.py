@@ -113,6 +113,8 @@ class AgentXTurn:
                 return ()
             case narrator.Asked() | events.UserMessage() | events.Notice():
                 return ()
+            case narrator.StepBegan() | narrator.StepEnded():
+                return ()
             case _ as never:
                 assert_never(never)
 

@@ -16,10 +16,11 @@ that it adds to the message.
 | | for the client's result: tool-input-available, if it has been held back |
 | approval_response | of a call: tool-approval-response (7); a question: data-question with the answer |
 | retrieval | source-url or source-document for each new source, data-retrieval |
+| step | data-step when it begins, and in its place when it ends |
 | notice | data-notice |
 | user_message | steering-message (7), data-user-message |
-| iteration_restart | reset-step (7); data-superseded, then another step: the text stays, but doesn't |
-| | count |
+| iteration_restart | reset-step (7, unless what is repeated is a step of a program); data-superseded, then |
+| | another step: the text stays, but doesn't count |
 | done, COMPLETED | finish-step, finish |
 | done, CANCELLED | abort |
 | error | data-error, error |
@@ -80,6 +81,8 @@ class UIMessageStream:
         """That of the text or thought in progress, which every delta names."""
         self._delta = b""
         self._iteration = 0
+        self._is_of_program = False
+        """Whether a program speaks: its steps begin and end on their own, whoever speaks meanwhile."""
         self._grown = 0
         """How many texts and thoughts the step has had."""
         self._has_step = False
@@ -123,12 +126,17 @@ class UIMessageStream:
                 return [*map(sse, self._returned(result, call))]
             case events.ToolProgress():
                 return (sse(_progress(narrated)),)
-            case events.IterationStart(iteration):
+            case narrator.StepBegan(event):
+                return self._add(parts.step(event))
+            case narrator.StepEnded(event):
+                return (sse(parts.step(event)),)
+            case events.IterationStart(iteration, step_id):
                 self._iteration, self._grown, self._needs_step = iteration, 0, True
+                self._is_of_program = step_id is not None
                 self._sources.begin_iteration()
                 return ()
-            case events.IterationRestart(iteration):
-                return self._restart(iteration)
+            case events.IterationRestart(iteration, step_id=step_id):
+                return self._restart(iteration, is_step=step_id is not None)
             case events.UsageReported():
                 self._model = narrated.model or self._model
                 return ()
@@ -184,14 +192,15 @@ class UIMessageStream:
 
     @property
     def _resets_step(self) -> bool:
-        return self._has_shown and self._version == 7
+        return self._has_shown and self._version == 7 and not self._is_of_program
 
-    def _restart(self, iteration: int) -> _Frames:
-        self._iteration, self._grown = iteration, 0
-        self._sources = self._sources.restarted()
-        if self._resets_step:
+    def _restart(self, iteration: int, *, is_step: bool) -> _Frames:
+        is_current, self._iteration, self._grown = iteration == self._iteration, iteration, 0
+        if is_current:
+            self._sources = self._sources.restarted()
+        if self._resets_step and not is_step:
             return (_RESET_STEP,)
-        has_shown, self._needs_step = self._has_shown, True
+        has_shown, self._needs_step = self._has_shown or is_step, True
         return (sse(Data(type="data-superseded", data={"iteration": iteration})),) if has_shown else ()
 
     # Tools

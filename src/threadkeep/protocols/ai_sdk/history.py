@@ -19,6 +19,7 @@ from threadkeep.domain.parts import (
     NoticePart,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -127,6 +128,8 @@ class _Building:
                 return [_text(part.message) if self._version == 5 else parts.question(part, part.decision)]
             case UserTextPart():
                 return [self._reader.steering(part.message_id, part.text)]
+            case StepPart():
+                return [parts.step(part)]
             case NoticePart():
                 return [parts.notice(part.code, part.message)]
             case FilePart(is_elsewhere=True) | CardPart() | ToolCallPart():

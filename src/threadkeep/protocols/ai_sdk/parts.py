@@ -9,9 +9,9 @@ from msgspec import UNSET
 
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.document import CSV, DOCX, HTML, MARKDOWN, PDF, TEXT
-from threadkeep.domain.events import ApprovalRequest
+from threadkeep.domain.events import ApprovalRequest, StepChanged
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import QuestionPart
+from threadkeep.domain.parts import QuestionPart, StepPart
 from threadkeep.domain.retrieval import Citation, PassageNumbers, RetrievalHit
 from threadkeep.protocols.ai_sdk import frames
 from threadkeep.protocols.ai_sdk.frames import Data, Metadata, SharedPart, Version
@@ -90,6 +90,19 @@ def _passage(number: int, hit: RetrievalHit) -> Mapping[str, Any]:
 def notice(code: str, message: str) -> Data:
     """Something degraded, but the turn continues."""
     return Data(type="data-notice", data={"code": code, "message": message})
+
+
+def step(known: StepChanged | StepPart) -> Data:
+    """A step of an agent in code; its end has the same id, and replaces its begin in the client's message."""
+    data: dict[str, Any] = {"stepId": known.step_id, "name": known.name, "status": known.status}
+    optional = {
+        "title": known.title,
+        "durationMs": known.duration_ms,
+        "parentId": known.parent_id,
+        "agent": known.agent,
+    }
+    data |= {name: value for name, value in optional.items() if value is not None}
+    return Data(type="data-step", id=known.step_id, data=data)
 
 
 def chart(tool_call_id: str, chart_data: Any) -> Data:

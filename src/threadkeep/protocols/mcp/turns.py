@@ -16,7 +16,7 @@ from threadkeep.handling.routing import RequestContext
 from threadkeep.log.format import decode_chunk
 from threadkeep.log.replies import written_so_far
 from threadkeep.program_log import add_to_subject
-from threadkeep.protocols.narrator import Called, Narration, Narrator
+from threadkeep.protocols.narrator import Called, Narration, Narrator, StepBegan
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.view import Id, View
@@ -73,12 +73,18 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
 
 
 def news() -> Narrator[str]:
-    """What a turn's events mean to somebody who waits for the reply: texts, and the names of tools."""
-    return Narrator(_called, text=lambda text: (text,))
+    """What a turn's events mean to somebody who waits for the reply."""
+    return Narrator(_names, text=lambda text: (text,))
 
 
-def _called(narrated: Narration) -> Sequence[str]:
-    return (f"\n[{narrated.event.tool_name}]\n",) if isinstance(narrated, Called) else ()
+def _names(narrated: Narration) -> Sequence[str]:
+    match narrated:
+        case Called(event):
+            return (f"\n[{event.tool_name}]\n",)
+        case StepBegan(event):
+            return (f"\n[{event.title or event.name}]\n",)
+        case _:
+            return ()
 
 
 async def turn_view(

@@ -58,8 +58,9 @@ class Items:
         self._ids = ItemIds(turn_id)
         self._id, self._index = "", 0
         """Those of the message or thought in progress."""
-        self._call_began_at = 0
-        """Where the items of the current model call begin."""
+        self._iteration = 0
+        self._iterations: list[int] = []
+        """The model call, or the step of a program, of each item of this part."""
         self._open: dict[str, int] = {}
         """Calls without a result, and the places of their items in this part."""
         self._numbers = PassageNumbers()
@@ -101,7 +102,7 @@ class Items:
 
     def _begin_part(self) -> None:
         self.part += 1
-        self.output, self.next_number, self._call_began_at = [], count().__next__, 0
+        self.output, self.next_number, self._iterations = [], count().__next__, []
         self._narrator.begin_response()
         self._open.clear()
         self._asked_here.clear()
@@ -132,15 +133,18 @@ class Items:
                 return ()
             case events.Retrieval():
                 return self._found(narrated)
-            case events.IterationStart():
-                self._call_began_at = len(self.output)
+            case events.IterationStart(iteration):
+                self._iteration = iteration
                 return ()
-            case events.IterationRestart():
+            case events.IterationRestart(iteration):
+                self._iteration = iteration
                 self._supersede()
                 return ()
             case events.UsageReported() | events.UserMessage() | events.Notice() | events.ToolProgress():
                 return ()
             case events.TurnStart() | events.Done() | events.Failed():
+                return ()
+            case narrator.StepBegan() | narrator.StepEnded():
                 return ()
             case _ as never:
                 assert_never(never)
@@ -255,7 +259,9 @@ class Items:
 
     def _supersede(self) -> None:
         """The items of a model call that is repeated no longer count; the protocol can't take them back."""
-        for index in range(self._call_began_at, len(self.output)):
+        for index, iteration in enumerate(self._iterations):
+            if iteration != self._iteration:
+                continue
             match self.output[index]:
                 case frames.MessageItem(id=id_):
                     self.output[index] = frames.MessageItem(id_, "incomplete", (frames.OutputText(""),))
@@ -266,6 +272,7 @@ class Items:
 
     def _append(self, item: OutputItem) -> StreamEvent:
         self.output.append(item)
+        self._iterations.append(self._iteration)
         return frames.ItemEvent("response.output_item.added", self.next_number(), len(self.output) - 1, item)
 
     def _finish(self, index: int, item: OutputItem) -> StreamEvent:

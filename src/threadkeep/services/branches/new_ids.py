@@ -14,6 +14,7 @@ from threadkeep.domain.parts import (
     Part,
     QuestionPart,
     RetrievalPart,
+    StepPart,
     TextPart,
     ThoughtPart,
     ToolCallPart,
@@ -89,7 +90,7 @@ class _NewIds:
                 return replace(old, request_id=self.rename(old.request_id))
             case UserTextPart():
                 return replace(old, message_id=self.rename(old.message_id))
-            case TextPart() | ThoughtPart() | NoticePart() | CardPart() | FilePart():
+            case TextPart() | ThoughtPart() | StepPart() | NoticePart() | CardPart() | FilePart():
                 return old
 
     def _in_call(self, old: ToolCall) -> ToolCall:

@@ -17,14 +17,14 @@ from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.loop import HandOff, Surroundings, TurnStep, run_turn
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
-from threadkeep.engine.tools import CallingTurn
+from threadkeep.engine.tools import CallingTurn, Toolbox
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, title_job
 from threadkeep.log.writer import persist
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.tools import Caller
+from threadkeep.ports.tools import Caller, ToolSession
 from threadkeep.runtime.control import TurnControl
 from threadkeep.services.approvals import TurnApprovals
 from threadkeep.services.client_tools import offered_client_tools
@@ -102,7 +102,7 @@ class ModelReplies:
 
         around = Surroundings(
             models=self.equipment.turn_models(agent, asked, state.model),
-            tools=self._turn_tools(
+            tools=self.turn_tools(
                 user,
                 agent,
                 held,
@@ -124,9 +124,9 @@ class ModelReplies:
             async for step in run:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
-            await self._follow_up(agent, held, asked)
+            await self.follow_up(agent, held, asked)
 
-    def _turn_tools(
+    def turn_tools(
         self,
         user: User,
         agent: Agent,
@@ -134,32 +134,48 @@ class ModelReplies:
         control: TurnControl,
         model: ConnectedModel,
         *,
-        found: Sequence[RetrievalHit],
-        used: Collection[str],
+        found: Sequence[RetrievalHit] = (),
+        used: Collection[str] = (),
     ) -> TurnTools:
         """The tools that a turn can use."""
-        turn, equipment = held.turn, self.equipment
+        session = self.equipment.session(Caller(agent, user, held.conversation), model, used)
+        return TurnTools(
+            self.toolbox(session, user, agent, held, model, found),
+            self.user_requests(agent, held, control),
+            agent.settings.tools,
+            lambda ids: self._store.messages.ids_in_use(held.conversation.id, ids),
+        )
 
-        async def keep_payload(payload: Payload, content: bytes) -> None:
-            await persist(lambda: self._store.payloads.add(payload, content))
-
-        session = equipment.session(Caller(agent, user, held.conversation), model, used)
+    def toolbox(
+        self,
+        session: ToolSession | None,
+        user: User,
+        agent: Agent,
+        held: HeldTurn,
+        model: ConnectedModel,
+        found: Sequence[RetrievalHit] = (),
+    ) -> Toolbox:
+        """A session's tools in a turn, with those that its client brings."""
         calling = CallingTurn(
-            id=turn.id,
+            id=held.turn.id,
             user_id=user.id,
-            client_tools=offered_client_tools(agent, turn, model.model),
+            client_tools=offered_client_tools(agent, held.turn, model.model),
             found=found,
-            keep_image=lambda file: equipment.files.keep_returned(held.conversation, file),
+            keep_image=lambda file: self.equipment.files.keep_returned(held.conversation, file),
             reads=file_rules(model),
         )
-        return TurnTools(
-            equipment.toolbox(session, turn, calling, keep_payload),
-            TurnApprovals(self._store, held, agent.settings.approval_timeout_s, equipment.clock, control),
-            agent.settings.tools,
-            lambda ids: self._store.messages.ids_in_use(turn.conversation_id, ids),
-        )
+        return self.equipment.toolbox(session, held.turn, calling, self.keep)
 
-    async def _follow_up(self, agent: Agent, held: HeldTurn, model: ConnectedModel) -> None:
+    def user_requests(self, agent: Agent, held: HeldTurn, control: TurnControl) -> TurnApprovals:
+        """How a turn asks its user."""
+        timeout_s = agent.settings.approval_timeout_s
+        return TurnApprovals(self._store, held, timeout_s, self.equipment.clock, control)
+
+    async def keep(self, payload: Payload, content: bytes) -> None:
+        """Stores a large value or a file of a turn."""
+        await persist(lambda: self._store.payloads.add(payload, content))
+
+    async def follow_up(self, agent: Agent, held: HeldTurn, model: ConnectedModel) -> None:
         """Queues background work that follows from a reply, and that its key pays for."""
         conversation, key_id = held.conversation, held.turn.key_id
         self._history.note(conversation.id)

@@ -899,7 +899,7 @@ export interface MessageView {
   role: MessageRole;
   contentType: ContentType;
   content: string | BriefingCardView;
-  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | NoticePartView)[];
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | StepPartView | NoticePartView)[];
   status: MessageStatus;
   thoughtProcess: ThoughtStepView[];
   citations: CitationView[];
@@ -1382,7 +1382,7 @@ export interface SharedMessageView {
   number: number;
   role: MessageRole;
   status: MessageStatus;
-  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | NoticePartView)[];
+  parts: (TextPartView | ThoughtPartView | ToolCallPartView | RetrievalPartView | QuestionPartView | UserTextPartView | FilePartView | CardPartView | StepPartView | NoticePartView)[];
   createdAt: string;
 }
 
@@ -1430,6 +1430,20 @@ export interface SteeredView {
   steered?: true;
   turnId: string;
   messageId: string;
+}
+
+/** A step of an agent in code. */
+export interface StepPartView {
+  type: "step";
+  stepId: string;
+  name: string;
+  title: string | null;
+  status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  durationMs: number | null;
+  iteration: number;
+  agent?: string | null;
+  parentId?: string | null;
+  superseded?: boolean;
 }
 
 /** A turn that an admin stopped; `IDLE` if it had already ended. */

@@ -65,7 +65,7 @@ export function Reply({ agentId, message, live, isLast, running, busy, children,
             <ReplyPart
               agentId={agentId}
               segment={segment}
-              growing={running && live !== null && live.isGrowing && segment.to === parts.length - 1}
+              growing={running && live !== null && segment.to === live.growingAt}
               live={running && isLive(segments, index)}
               running={running}
               waiting={waiting}

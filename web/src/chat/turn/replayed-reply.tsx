@@ -55,7 +55,7 @@ export const ReplayedReply = memo(function ReplayedReply({ reply, isRunning, box
           ) : (
             <ReplyPart
               segment={segment}
-              growing={isRunning && reply.isGrowing && segment.to === parts.length - 1}
+              growing={isRunning && segment.to === reply.growingAt}
               live={isRunning && isLive(segments, index)}
               running={false}
               waiting={waiting}

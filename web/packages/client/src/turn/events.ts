@@ -35,11 +35,12 @@ export interface EventUsage {
 export type EventBody =
   | { type: "turn_start"; conversation_id: string; user_message_id: string; message_id: string; model: string | null }
   | { type: "retrieval"; query: string; hits: RetrievalHit[]; tool_call_id?: string }
-  | { type: "iteration_start"; iteration: number }
+  /** `step_id`: in a turn of an agent in code, the step or model call whose text follows; "" is the program itself. */
+  | { type: "iteration_start"; iteration: number; step_id?: string }
   /** Another node, or the same one after its restart, continues the turn. */
   | { type: "turn_resumed"; attempt: number }
-  /** A model call restarts: its output so far is superseded. */
-  | { type: "iteration_restart"; iteration: number; from_seq: number }
+  /** A model call restarts: its output so far is superseded. With `step_id`, only what that step said. */
+  | { type: "iteration_restart"; iteration: number; from_seq: number; step_id?: string }
   /** The turn took in a message that its user sent while it ran. */
   | { type: "user_message"; message_id: string; content: string }
   | {
@@ -82,6 +83,18 @@ export type EventBody =
       chart_data?: unknown;
       artifact_ids?: string[];
       images?: EventImage[];
+    }
+  /** A step of an agent in code begins, and ends under the same id. */
+  | {
+      type: "step";
+      step_id: string;
+      name: string;
+      title?: string;
+      kind: "step" | "stream";
+      status: "running" | "ok" | "error" | "cancelled" | "unknown";
+      duration_ms?: number;
+      parent_id?: string;
+      agent?: string;
     }
   | { type: "notice"; code: string; message: string }
   | ({ type: "usage"; model?: string } & EventUsage)

@@ -1,7 +1,7 @@
 /** Events to a reply of parts, pure: what the page shows of a turn is a function of its log, as on the server. */
 
 import { addCosts } from "../money.ts";
-import { type CostView, type FilePartView, type RetrievalHitView, type ToolCallPartView } from "../schema.ts";
+import { type CostView, type FilePartView, type RetrievalHitView, type StepPartView, type ToolCallPartView } from "../schema.ts";
 import { type EventImage, type RetrievalHit, type TurnEvent } from "./events.ts";
 import { type Message, type Part, type PartOf } from "./parts.ts";
 import { requestOf } from "./requests.ts";
@@ -16,10 +16,12 @@ export interface ToolProgress {
 export interface LiveReply {
   message: Message;
   lastSeq: number;
-  /** Whether its last part, a text or a thought, is still being written. */
-  isGrowing: boolean;
+  /** Where its text or thought that is still being written is among the parts; -1 if none is. */
+  growingAt: number;
   /** The model call that runs, from 1. */
   iteration: number;
+  /** The step or model call of an agent in code that speaks. */
+  voice: string;
   progress: Record<string, ToolProgress>;
   /** How many parts there were each time the turn was continued after an interruption. */
   resumedAt: readonly number[];
@@ -30,8 +32,9 @@ export function startReply(message: Message): LiveReply {
   return {
     message: { ...message, parts: [], usage: null, cost: null, tokenCount: null },
     lastSeq: 0,
-    isGrowing: false,
+    growingAt: -1,
     iteration: 0,
+    voice: "",
     progress: {},
     resumedAt: [],
   };
@@ -53,9 +56,13 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
     case "turn_start":
       return withMessage(reply, { status: "STREAMING", model: event.model ?? reply.message.model });
     case "iteration_start":
-      return { ...close(reply, event.at), iteration: event.iteration };
-    case "iteration_restart":
-      return { ...supersede(close(reply, event.at), event.iteration), iteration: event.iteration };
+      return { ...close(reply, event.at), iteration: event.iteration, voice: event.step_id ?? "" };
+    case "iteration_restart": {
+      const keepsDone = event.step_id !== undefined;
+      return { ...supersede(close(reply, event.at), event.iteration, keepsDone), iteration: event.iteration };
+    }
+    case "step":
+      return step(reply, event);
     case "turn_resumed": {
       const closed = close(reply, event.at);
       return { ...closed, resumedAt: [...reply.resumedAt, closed.message.parts.length] };
@@ -101,11 +108,11 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
     case "usage":
       return spend(close(reply, event.at), event);
     case "done":
-      return withMessage(close(reply, event.at), { status: event.status, completedAt: time(event.at) });
+      return withMessage(endSteps(close(reply, event.at)), { status: event.status, completedAt: time(event.at) });
     case "error": {
       const { code, message, retryable } = event;
       const error = { code, message, retryable };
-      return withMessage(close(reply, event.at), { status: "FAILED", completedAt: time(event.at), error });
+      return withMessage(endSteps(close(reply, event.at)), { status: "FAILED", completedAt: time(event.at), error });
     }
     default:
       // A server that was updated while this page is open sends what the page doesn't know: it is skipped.
@@ -115,19 +122,18 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
 }
 
 function grow(reply: LiveReply, type: "text" | "thought", text: string, at: number): LiveReply {
-  const last = reply.message.parts.at(-1);
-  if (reply.isGrowing && last?.type === type) return withLast(reply, until({ ...last, text: last.text + text }, at));
+  const growing = reply.message.parts[reply.growingAt];
+  if (growing?.type === type) return withPartAt(reply, reply.growingAt, until({ ...growing, text: growing.text + text }, at));
   const { iteration } = reply;
   const part: Part =
     type === "text" ? { type, text, iteration } : { type, text, startedAt: time(at), durationMs: 0, iteration };
-  return { ...append(close(reply, at), part), isGrowing: true };
+  return { ...append(close(reply, at), part), growingAt: reply.message.parts.length };
 }
 
 /** Something else begins: the text or thought that was being written is complete. */
 function close(reply: LiveReply, at: number): LiveReply {
-  const last = reply.message.parts.at(-1);
-  if (!reply.isGrowing || !last) return reply;
-  return { ...withLast(reply, until(last, at)), isGrowing: false };
+  const growing = reply.message.parts[reply.growingAt];
+  return growing ? { ...withPartAt(reply, reply.growingAt, until(growing, at)), growingAt: -1 } : reply;
 }
 
 /** A part as long as it has taken up to now; only thoughts have a duration of their own. */
@@ -163,10 +169,50 @@ function withResult(reply: LiveReply, event: TurnEvent & { type: "tool_result" }
   );
 }
 
-/** A model call is made again: what there was of it stays visible and counts for nothing. */
-function supersede(reply: LiveReply, iteration: number): LiveReply {
-  const parts = reply.message.parts.map((part) => (part.iteration === iteration ? { ...part, superseded: true } : part));
+/**
+ * A model call or a step is made again: what there was of it stays visible and counts for nothing; of a step only what
+ * it said, because calls, steps and questions in between are others'.
+ */
+function supersede(reply: LiveReply, iteration: number, keepsDone: boolean): LiveReply {
+  const isOver = (part: Part) => part.iteration === iteration && !(keepsDone && isDone(part));
+  const parts = reply.message.parts.map((part) => (isOver(part) ? { ...part, superseded: true } : part));
   return withMessage(reply, { parts });
+}
+
+/** Whether a part is more than what somebody said: something was done, asked or sent. */
+function isDone(part: Part): boolean {
+  if (part.type === "retrieval" || part.type === "file") return part.toolCallId != null;
+  return part.type === "tool_call" || part.type === "step" || part.type === "question" || part.type === "user_text";
+}
+
+/** A step begins, or ends. It ends a text of the program; what another step or model call says goes on before it. */
+function step(reply: LiveReply, event: TurnEvent & { type: "step" }): LiveReply {
+  const { step_id: stepId, name, status, title = null, duration_ms: durationMs = null } = event;
+  const isBegun = reply.message.parts.some((part) => part.type === "step" && part.stepId === stepId);
+  if (isBegun)
+    return withPart(
+      reply,
+      (part) => part.type === "step" && part.stepId === stepId,
+      (part) => ({ ...(part as StepPartView), status, durationMs }),
+    );
+  return append(reply.voice ? reply : close(reply, event.at), {
+    type: "step",
+    stepId,
+    name,
+    title,
+    status,
+    durationMs,
+    iteration: reply.iteration,
+    ...(event.agent !== undefined && { agent: event.agent }),
+    ...(event.parent_id !== undefined && { parentId: event.parent_id }),
+  });
+}
+
+/** The turn is over: of a step without an end, nobody knows how it ended. */
+function endSteps(reply: LiveReply): LiveReply {
+  if (!reply.message.parts.some((part) => part.type === "step" && part.status === "running")) return reply;
+  const ended = (part: Part): Part => (part.type === "step" && part.status === "running" ? { ...part, status: "unknown" } : part);
+  return withMessage(reply, { parts: reply.message.parts.map(ended) });
 }
 
 /** The turn asks its user or the client: about a tool call, which has the request, or for an answer. */
@@ -247,8 +293,8 @@ function append(reply: LiveReply, part: Part): LiveReply {
   return withMessage(reply, { parts: [...reply.message.parts, part] });
 }
 
-function withLast(reply: LiveReply, part: Part): LiveReply {
-  return withMessage(reply, { parts: reply.message.parts.with(-1, part) });
+function withPartAt(reply: LiveReply, at: number, part: Part): LiveReply {
+  return withMessage(reply, { parts: reply.message.parts.with(at, part) });
 }
 
 /** The reply with its latest such part changed. */

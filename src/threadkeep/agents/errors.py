@@ -1,0 +1,142 @@
+"""What `turn` raises.
+
+TurnError
+├── AgentError                  yours: ends the turn with this sentence, which its user sees
+├── OutcomeUnknown              a step was cut off and may have taken effect
+├── StepFailed                  a step's exception, which can't be raised as its own class
+├── StepResultInvalid           a step returned what can't be stored
+├── StepResultTooLarge          a step returned more than 8 MiB
+├── Denied                      the user refused a step or a call
+├── ModelFailed                 no model replied
+├── BudgetExceeded              a budget or a quota is used up
+├── ToolFailed                  a tool of a server, or of the client, failed
+├── StepLimit                   the turn has taken as many steps as it may
+└── TurnMisused                 a mistake in the agent's code
+    ├── AmbiguousStep           two steps at once that nothing tells apart
+    ├── StepInsideStep          a step, or another claim, inside a step
+    ├── NotInAStep              what only a step has, outside one
+    ├── NotJson                 arguments or a state that can't be written as JSON
+    ├── StateReadOnly           a change of `turn.state` inside a step
+    └── TurnEnded               a `turn` or a step that is over
+
+asyncio.CancelledError
+└── TurnCancelled               the turn was stopped; in `finally`, every call of `turn` raises it
+    └── TurnSuspended           the turn waits for its user; its function starts again from the top
+
+AgentsNotLoaded                 the agents that were named can't be imported
+"""
+
+import asyncio
+
+
+class TurnError(Exception):
+    """Everything that `turn` raises, except when the turn ends."""
+
+    code: str | None = None
+    """The code of the turn's error, if it ends the turn."""
+
+
+class AgentError(TurnError):
+    """Ends the turn with a sentence for its user."""
+
+
+class OutcomeUnknown(TurnError):
+    """A step was cut off and may have taken effect; it was not repeated."""
+
+    code = "OUTCOME_UNKNOWN"
+
+
+class StepFailed(TurnError):
+    """A step raised what can't be rebuilt from its record as an exception of its own class."""
+
+    def __init__(self, name: str, type: str, message: str) -> None:  # noqa: A002 - its public name
+        super().__init__(name, type, message)
+        self.name = name
+        self.type = type
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.name} failed with {self.type}: {self.message}"
+
+
+class StepResultInvalid(TurnError):
+    """A step returned what can't be stored."""
+
+
+class StepResultTooLarge(TurnError):
+    """A step returned too much."""
+
+
+class Denied(TurnError):
+    """The user, or a rule of the agent, refused a step or a call."""
+
+    code = "DENIED"
+
+    @property
+    def reason(self) -> str:
+        """Why, if somebody said so."""
+        return str(self)
+
+
+class ModelFailed(TurnError):
+    """No model replied."""
+
+    code = "MODEL_FAILED"
+
+
+class BudgetExceeded(TurnError):
+    """A budget or a quota is used up."""
+
+    code = "BUDGET_EXCEEDED"
+
+
+class ToolFailed(TurnError):
+    """A tool of a server, or of the client, failed."""
+
+    code = "TOOL_FAILED"
+
+
+class StepLimit(TurnError):
+    """The turn has taken as many steps as it may."""
+
+    code = "STEP_LIMIT"
+
+
+class TurnMisused(TurnError):
+    """A mistake in the agent's code."""
+
+
+class AmbiguousStep(TurnMisused):
+    """Two steps at once that nothing tells apart."""
+
+
+class StepInsideStep(TurnMisused):
+    """A step, or another claim, inside a step."""
+
+
+class NotInAStep(TurnMisused):
+    """What only a step has, outside one."""
+
+
+class NotJson(TurnMisused):
+    """Arguments or a state that can't be written as JSON."""
+
+
+class StateReadOnly(TurnMisused):
+    """A change of `turn.state` inside a step, which would be lost when the function runs again."""
+
+
+class TurnEnded(TurnMisused):
+    """A `turn` or a step that is over."""
+
+
+class TurnCancelled(asyncio.CancelledError):
+    """The turn was stopped."""
+
+
+class TurnSuspended(TurnCancelled):
+    """The turn waits for its user; when they answer, its function starts again from the top."""
+
+
+class AgentsNotLoaded(Exception):
+    """The agents that were named can't be imported."""

@@ -1,0 +1,182 @@
+"""Agents in the server's own process: on one event loop, in a thread of its own."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+from threadkeep.agents.agent import Agent, check_keys
+from threadkeep.agents.blocking import call_function
+from threadkeep.agents.failures import without_values
+from threadkeep.agents.run import FunctionRun, note_task
+from threadkeep.agents.threads import Threads
+from threadkeep.agents.watchdog import Watchdog
+from threadkeep.ports.programs import Code, ProgramLost, ProgramRun
+from threadkeep.wire.programs import Cancel, FromProgram, ProgramDeclaration, Start, ToProgram
+
+log = logging.getLogger("threadkeep.agents")
+
+MOST_THREADS = 16
+CLOSE_GRACE_S = 2.0
+
+
+class LocalPrograms:
+    """The agents of this process."""
+
+    def __init__(self, agents: Sequence[Agent], *, most_threads: int = MOST_THREADS) -> None:
+        check_keys(agents)
+        self._agents = {it.key: it for it in agents}
+        self.functions = Threads("agents-function", most_threads)
+        self.steps = Threads("agents-step", most_threads)
+        self._runs: set[LocalRun] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._watchdog: Watchdog | None = None
+        self._is_closed = False
+
+    @property
+    def codes(self) -> Sequence[Code]:
+        """Which agents they are."""
+        return [Code(it.key, it.version) for it in self._agents.values()]
+
+    @property
+    def declarations(self) -> Sequence[ProgramDeclaration]:
+        """What the agents say of themselves."""
+        return [it.declaration for it in self._agents.values()]
+
+    @property
+    def blocked_s(self) -> float:
+        """For how long the agents' event loop has not answered; 0 if it does."""
+        return self._watchdog.blocked_s if self._watchdog is not None else 0.0
+
+    @property
+    def blocked_total_s(self) -> float:
+        """For how long it has been blocked so far, all times together."""
+        return self._watchdog.total_s if self._watchdog is not None else 0.0
+
+    def start(self, start: Start) -> ProgramRun:
+        """Runs an agent's function for a turn; called on the server's loop."""
+        agent = self._agents.get(start.agent)
+        if agent is None or self._is_closed:
+            raise ProgramLost(f"Agent {start.agent!r} doesn't run here.")
+        run = LocalRun(self, agent, start)
+        self._runs.add(run)
+        self.call_soon(run.function.begin, call_function)
+        return run
+
+    def call_soon(self, *call: object) -> None:
+        """Calls a function on the agents' loop."""
+        try:
+            self._started_loop().call_soon_threadsafe(*call)  # type: ignore[arg-type]
+        except RuntimeError as exc:
+            raise ProgramLost("The agents' event loop has ended.") from exc
+
+    def forget(self, run: "LocalRun") -> None:
+        """A run is over."""
+        self._runs.discard(run)
+
+    async def close(self) -> None:
+        """Ends all runs and the thread, unless an agent blocks it: then it ends with the process."""
+        self._is_closed = True
+        for run in tuple(self._runs):
+            run.lose()
+        if self._loop is None or self._thread is None or self._watchdog is None:
+            return
+        self._watchdog.close()
+        with suppress(RuntimeError):  # it was closed before
+            self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join, CLOSE_GRACE_S)
+
+    def _started_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            loop = self._loop = asyncio.new_event_loop()
+            loop.set_task_factory(note_task)
+            loop.set_exception_handler(_log_unnoticed)
+            self._thread = threading.Thread(target=self._live, args=(loop,), name="agents", daemon=True)
+            self._thread.start()
+            self._watchdog = Watchdog(loop, lambda: self._thread and self._thread.ident, self._running_agent)
+        return self._loop
+
+    def _live(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._is_closed:
+            try:
+                loop.run_forever()
+            except (SystemExit, KeyboardInterrupt) as exc:  # a task's of an agent: it ends that, not all
+                log.error("an agent raised %s outside its function", type(exc).__name__)
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(asyncio.sleep(0))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+    def _running_agent(self) -> str | None:
+        task = asyncio.current_task(self._loop)
+        found = [it.function for it in tuple(self._runs) if task in it.function.tasks]
+        return found[0].agent.key if found else None
+
+
+class LocalRun:
+    """One run, between the server's loop and the agents'."""
+
+    def __init__(self, programs: LocalPrograms, agent: Agent, start: Start) -> None:
+        self._programs = programs
+        self._server = asyncio.get_running_loop()
+        self._messages: asyncio.Queue[FromProgram | None] = asyncio.Queue()
+        self._is_closed = False
+        self.function = FunctionRun(agent, start, programs, self._pass_on)
+
+    @property
+    def answers(self) -> bool:
+        """Whether the program could react now: nothing blocks its loop, and its threads have room."""
+        programs = self._programs
+        return not (
+            programs.blocked_s
+            or programs.functions.keeps_waiting(self.function)
+            or programs.steps.keeps_waiting(self.function)
+        )
+
+    def send(self, message: ToProgram) -> None:
+        """Passes a message on, in order."""
+        if not self._is_closed:
+            self._programs.call_soon(self.function.receive, message)
+
+    async def receive(self) -> FromProgram:
+        """The next message; raises ProgramLost when there will be none."""
+        message = await self._messages.get()
+        if message is None:
+            self._messages.put_nowait(None)
+            raise ProgramLost("The agents of this process have ended.")
+        return message
+
+    async def close(self) -> None:
+        """Ends the run; nothing that the program still does reaches the turn."""
+        self._is_closed = True
+        self._programs.forget(self)
+        with suppress(ProgramLost):
+            self._programs.call_soon(self.function.receive, Cancel("lost"))
+
+    def lose(self) -> None:
+        """There will be no more messages."""
+        self._is_closed = True
+        self._programs.forget(self)
+        self._messages.put_nowait(None)
+
+    def _pass_on(self, message: FromProgram) -> None:
+        """Called on the agents' loop."""
+        if self._is_closed:
+            return
+        try:
+            self._server.call_soon_threadsafe(self._messages.put_nowait, message)
+        except RuntimeError:  # the server's loop is closed
+            self._is_closed = True
+
+
+def _log_unnoticed(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """An exception that nothing in an agent awaited: without what it says."""
+    error = context.get("exception")
+    if isinstance(error, BaseException):
+        bare = without_values(error)
+        log.error("an agent's task failed unnoticed", exc_info=(type(bare), bare, bare.__traceback__))
+    else:
+        log.error("in an agent's event loop: %s", context.get("message"))

@@ -1,0 +1,98 @@
+"""A few threads for functions that aren't `async`: daemons, so one that never returns keeps nothing alive."""
+
+import asyncio
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+IDLE_S = 60.0
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    fn: Callable[[], Any]
+    loop: asyncio.AbstractEventLoop
+    returned: "asyncio.Future[Any]"
+    owner: object
+
+    def run(self) -> None:
+        try:
+            value, error = self.fn(), None
+        except (StopIteration, StopAsyncIteration) as exc:  # no future takes them
+            value, error = None, RuntimeError(f"the function raised {type(exc).__name__}")
+            error.__cause__ = exc
+        except BaseException as exc:  # noqa: BLE001 - whoever waits for the function gets it
+            value, error = None, exc
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self.loop.call_soon_threadsafe(self._settle, value, error)
+
+    def _settle(self, value: Any, error: BaseException | None) -> None:
+        if self.returned.done():
+            return
+        if error is None:
+            self.returned.set_result(value)
+        else:
+            self.returned.set_exception(error)
+
+
+class Threads:
+    """Runs functions in threads, at most so many at once; others wait for their turn."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self._most = most
+        self._jobs: deque[_Job] = deque()
+        self._changed = threading.Condition()
+        self._count = 0
+        self._idle = 0
+
+    async def run(self, owner: object, fn: Callable[..., Any], *args: Any) -> Any:
+        """What a function returns. If the caller is cancelled, the function goes on by itself."""
+        context = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        job = _Job(lambda: context.run(fn, *args), loop, loop.create_future(), owner)
+        self._add(job)
+        try:
+            return await job.returned
+        finally:
+            self._forget(job)
+
+    def keeps_waiting(self, owner: object) -> bool:
+        """Whether a function of this owner waits for a thread."""
+        with self._changed:
+            return any(job.owner is owner for job in self._jobs)
+
+    def _add(self, job: _Job) -> None:
+        with self._changed:
+            self._jobs.append(job)
+            if self._idle >= len(self._jobs):
+                self._changed.notify()
+            elif self._count < self._most:
+                self._count += 1
+                threading.Thread(target=self._work, name=f"{self._name}-{self._count}", daemon=True).start()
+
+    def _forget(self, job: _Job) -> None:
+        with self._changed:
+            if job in self._jobs:
+                self._jobs.remove(job)
+
+    def _work(self) -> None:
+        while (job := self._next()) is not None:
+            job.run()
+            del job  # its arguments may be large
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            self._idle += 1
+            try:
+                found = self._changed.wait_for(lambda: self._jobs, timeout=IDLE_S)
+                if found:
+                    return self._jobs.popleft()
+                self._count -= 1
+                return None
+            finally:
+                self._idle -= 1

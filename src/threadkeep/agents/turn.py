@@ -1,0 +1,537 @@
+"""What an agent's function is given: the turn that it runs."""
+
+import asyncio
+import mimetypes
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
+
+from msgspec import Raw
+
+from threadkeep.agents.errors import Denied, NotInAStep, NotJson, OutcomeUnknown, StepInsideStep, TurnError
+from threadkeep.agents.facts import TurnFacts
+from threadkeep.agents.json_schemas import schema_of
+from threadkeep.agents.output import text_item
+from threadkeep.agents.replies import (
+    Messages,
+    Reply,
+    Thought,
+    Usage,
+    Wanted,
+    read_messages,
+    tool_result,
+    user_message,
+)
+from threadkeep.agents.run import FunctionRun, current_step, is_in_step
+from threadkeep.agents.steps import OpenSteps, StepOptions, report, step_of, take, tool_step
+from threadkeep.agents.tool import Tool, as_tool
+from threadkeep.agents.values import Unstorable, decode, encode
+from threadkeep.domain.text import one_line, storable
+from threadkeep.wire.programs import (
+    AskClaim,
+    CallClaim,
+    CallReturned,
+    Effect,
+    FileItem,
+    HitItem,
+    HitsItem,
+    ModelClaim,
+    ModelMessageItem,
+    ModelReply,
+    ModelToolCall,
+    NoticeItem,
+    ProgramTool,
+    ProgressItem,
+    SaveClaim,
+    ServerTool,
+    StepAccess,
+    TakeClaim,
+    TextItem,
+    ThoughtItem,
+)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+Streamed = str | Thought | Usage
+GivenTool = Callable[..., Any]
+"""A tool, or a function that is to be one."""
+
+MOST_FILE_BYTES = 32 * 1024 * 1024
+MOST_SCOPE_CHARACTERS = 256
+MOST_ROUNDS = 200
+"""How often `run` asks the model at most."""
+
+_UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
+_YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
+
+_current_turn: ContextVar["Turn | None"] = ContextVar("current_turn", default=None)
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all scopes of one run share."""
+
+    run: FunctionRun
+    steps: OpenSteps
+
+
+class Turn(TurnFacts):
+    """One turn of an agent: what its user sent, and everything that the agent can do about it."""
+
+    def __init__(self, shared: Shared, scope: str = "") -> None:
+        super().__init__(shared.run)
+        self._shared = shared
+        self._scope = scope
+        self._tokens: list[Token[Turn | None]] = []
+
+    @property
+    def scope_name(self) -> str:
+        """What the keys of this scope begin with."""
+        return self._scope
+
+    # What is shown
+
+    async def say(self, text: str) -> None:
+        """Shows a piece of the reply."""
+        if text or not isinstance(text, str):  # type: ignore[redundant-expr]
+            await self._run.show(text_item(TextItem, text))
+
+    async def think(self, text: str) -> None:
+        """Shows a piece of reasoning."""
+        if text or not isinstance(text, str):  # type: ignore[redundant-expr]
+            await self._run.show(text_item(ThoughtItem, text))
+
+    async def notice(self, text: str) -> None:
+        """Shows a notice."""
+        await self._run.show(text_item(NoticeItem, text))
+
+    async def cite(self, hits: Sequence[HitItem], query: str = "") -> None:
+        """Shows passages that the reply is based on."""
+        await self._run.show(HitsItem(tuple(hits), storable(query)))
+
+    async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
+        """Attaches a file to the reply: its bytes, or where they are."""
+        if isinstance(content, str | Path):
+            path = Path(content)
+            content = cast("bytes", await self._run.threads.steps.run(self._run, _read_file, path))
+        if len(content) > MOST_FILE_BYTES:
+            raise ValueError(f"{name!r} has {len(content)} bytes; a file can have at most {MOST_FILE_BYTES}.")
+        kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        await self._run.show(FileItem(one_line(storable(name)), kind, content))
+
+    async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Shows how far the step has come that runs."""
+        step_key()
+        await self._run.show(ProgressItem(progress, total, None if message is None else storable(message)))
+
+    # Steps
+
+    @overload
+    async def step(
+        self,
+        fn: Callable[[*Ts], AsyncIterator[Streamed]],
+        *args: *Ts,
+        effect: Effect = ...,
+        access: StepAccess = ...,
+        name: str | None = ...,
+        key: object = ...,
+        timeout_s: float | None = ...,
+        retries: int = ...,
+        title: str | None = ...,
+        hidden: bool = ...,
+        unknown: Literal["raise", "ask"] = ...,
+    ) -> str: ...
+    @overload
+    async def step(
+        self,
+        fn: Callable[[*Ts], AsyncIterator[Any]],
+        *args: *Ts,
+        effect: Effect = ...,
+        access: StepAccess = ...,
+        name: str | None = ...,
+        key: object = ...,
+        timeout_s: float | None = ...,
+        retries: int = ...,
+        title: str | None = ...,
+        hidden: bool = ...,
+        unknown: Literal["raise", "ask"] = ...,
+    ) -> Any: ...
+    @overload
+    async def step(
+        self,
+        fn: Callable[[*Ts], Iterator[Streamed]],
+        *args: *Ts,
+        effect: Effect = ...,
+        access: StepAccess = ...,
+        name: str | None = ...,
+        key: object = ...,
+        timeout_s: float | None = ...,
+        retries: int = ...,
+        title: str | None = ...,
+        hidden: bool = ...,
+        unknown: Literal["raise", "ask"] = ...,
+    ) -> str: ...
+    @overload
+    async def step(
+        self,
+        fn: Callable[[*Ts], Awaitable[T]],
+        *args: *Ts,
+        effect: Effect = ...,
+        access: StepAccess = ...,
+        name: str | None = ...,
+        key: object = ...,
+        timeout_s: float | None = ...,
+        retries: int = ...,
+        title: str | None = ...,
+        hidden: bool = ...,
+        unknown: Literal["raise", "ask"] = ...,
+    ) -> T: ...
+    @overload
+    async def step(
+        self,
+        fn: Callable[[*Ts], T],
+        *args: *Ts,
+        effect: Effect = ...,
+        access: StepAccess = ...,
+        name: str | None = ...,
+        key: object = ...,
+        timeout_s: float | None = ...,
+        retries: int = ...,
+        title: str | None = ...,
+        hidden: bool = ...,
+        unknown: Literal["raise", "ask"] = ...,
+    ) -> T: ...
+    async def step(
+        self,
+        fn: Callable[..., Any],
+        *args: Any,
+        effect: Effect = "write",
+        access: StepAccess = "allow",
+        name: str | None = None,
+        key: object = None,
+        timeout_s: float | None = None,
+        retries: int = 0,
+        title: str | None = None,
+        hidden: bool = False,
+        unknown: Literal["raise", "ask"] = "raise",
+    ) -> Any:
+        """Calls a function once, whatever crashes; returns what is recorded of it.
+
+        `effect` says what a repetition would do: `read` changes nothing, `idempotent` may be repeated,
+        `write` may not. A write that was cut off raises OutcomeUnknown.
+        """
+        options = StepOptions(
+            effect=effect,
+            access=access,
+            name=name,
+            key=key,
+            timeout_s=timeout_s,
+            retries=retries,
+            title=title,
+            hidden=hidden,
+            unknown=unknown,
+        )
+        return await take(self._run, self._shared.steps, step_of(fn, args, {}, self._scope, options))
+
+    # Models
+
+    async def model(
+        self,
+        messages: Messages,
+        *,
+        system: str | None = None,
+        model: str | None = None,
+        tools: Sequence[GivenTool] = (),
+        output: Any = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        show: bool = True,
+    ) -> Reply:
+        """Asks a model once, through the server's gateways. What the user sent meanwhile is asked, too."""
+        return await self._ask_model(
+            read_messages(messages),
+            system=system,
+            model=model,
+            tools=tuple(as_tool(it).declaration for it in tools),
+            server_tools=False,
+            output=output,
+            temperature=temperature,
+            max_tokens=max_tokens,
+            show=show,
+        )
+
+    async def run(
+        self,
+        *,
+        system: str | None = None,
+        tools: Sequence[GivenTool] = (),
+        model: str | None = None,
+        messages: Messages | None = None,
+    ) -> Reply:
+        """Asks a model and calls its tools until it has replied."""
+        asked = read_messages(messages) if messages is not None else await self._context()
+        own = {it.name: it for it in (*self._run.agent.tools, *map(as_tool, tools))}
+        declared = tuple(it.declaration for it in own.values())
+        for _ in range(MOST_ROUNDS):
+            reply = await self._ask_model(
+                asked, system=system, model=model, tools=declared, server_tools=True
+            )
+            asked = [*asked, *map(user_message, reply.steering), reply.message]
+            if not reply.tool_calls:
+                return reply
+            results = await asyncio.gather(*(self._call_for_model(it, own) for it in reply.tool_calls))
+            asked.append(user_message(list(results)))
+        raise TurnError(f"The model has asked for tools {MOST_ROUNDS} times without replying.")
+
+    async def _context(self) -> list[ModelMessageItem]:
+        return await self._take("history", list[ModelMessageItem], as_context=True)
+
+    async def _ask_model(
+        self,
+        messages: Sequence[ModelMessageItem],
+        *,
+        system: str | None,
+        model: str | None,
+        tools: tuple[ProgramTool, ...],
+        server_tools: bool,
+        output: Any = None,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        show: bool = True,
+    ) -> Reply:
+        wanted = Wanted.of(output)
+        steering = tuple(await self.steering()) if show else ()
+
+        def make(id_: int) -> ModelClaim:
+            return ModelClaim(
+                id=id_,
+                messages=(*messages, *map(user_message, steering)),
+                scope=self._scope,
+                system=system or "",
+                model=model,
+                tools=tools,
+                server_tools=server_tools,
+                temperature=temperature,
+                max_tokens=max_tokens,
+                output=wanted.schema,
+                show=show,
+            )
+
+        replied = decode(await self._run.claim("turn.model", make), ModelReply)
+        try:
+            return wanted.read(replied, is_shown=show, steering=steering)
+        except Unstorable as exc:
+            raise TurnError(f"The model's reply isn't the output that was asked for: {exc}.") from exc
+
+    async def _call_for_model(self, call: ModelToolCall, own: Mapping[str, Tool[..., Any]]) -> dict[str, Any]:
+        """Calls a tool that the model asked for; what goes wrong is for the model to read."""
+        try:
+            text, is_error = await self._called_text(call, own), False
+        except Denied as exc:
+            text, is_error = f"The user denied the call. {exc}".strip(), True
+        except OutcomeUnknown:
+            text, is_error = _UNKNOWN, True
+        except Exception as exc:
+            if isinstance(exc, StepInsideStep):
+                raise
+            text, is_error = f"{type(exc).__name__}: {exc}", True
+        return tool_result(call.id, text, is_error=is_error)
+
+    async def _called_text(self, call: ModelToolCall, own: Mapping[str, Tool[..., Any]]) -> str:
+        if (tool := own.get(call.name)) is None:
+            return (await self._call_server(call.name, call.arguments, call.id)).text
+        step = tool_step(tool, call.arguments, call.id, self._scope)
+        returned = await take(self._run, self._shared.steps, step)
+        return returned if isinstance(returned, str) else encode(returned).decode()
+
+    # Tools
+
+    async def call(self, tool: "str | Tool[..., Any]", arguments: Mapping[str, Any] | None = None) -> Any:
+        """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
+        given = dict(arguments or {})
+        if isinstance(tool, Tool):
+            return await take(self._run, self._shared.steps, tool_step(tool, given, None, self._scope))
+        return await self._call_server(tool, given, None)
+
+    async def _call_server(self, tool: str, arguments: dict[str, Any], call_id: str | None) -> CallReturned:
+        def make(id_: int) -> CallClaim:
+            return CallClaim(id=id_, tool=tool, arguments=arguments, scope=self._scope, call_id=call_id)
+
+        return decode(await self._run.claim("turn.call", make), CallReturned)
+
+    async def tools(self) -> list[ServerTool]:
+        """The tools of the agent's servers, and of the client."""
+        return await self._take("tools", list[ServerTool])
+
+    # The user
+
+    async def ask(self, message: str, choices: Sequence[str] | None = None, type: Any = None) -> Any:  # noqa: A002
+        """Asks the user; None if they decline. The turn may wait for days: the function starts again then."""
+        schema, kind, is_wrapped = _question(choices, type)
+        answer = decode(await self._ask(message, schema), Any)
+        if answer is None:
+            return None
+        try:
+            return decode(encode(answer["answer"] if is_wrapped else answer), kind)
+        except (Unstorable, KeyError, TypeError) as exc:
+            raise TurnError(f"The user's answer doesn't fit the question: {exc}.") from exc
+
+    async def approve(self, message: str) -> bool:
+        """Asks the user for a yes or a no; no answer is a no."""
+        return decode(await self._ask(message, _YES_OR_NO), Any) == "yes"
+
+    async def _ask(self, message: str, schema: dict[str, Any] | None) -> Raw:
+        def make(id_: int) -> AskClaim:
+            return AskClaim(id=id_, message=storable(message), scope=self._scope, schema=schema)
+
+        return await self._run.claim("turn.ask", make)
+
+    async def steering(self) -> list[str]:
+        """What the user has sent meanwhile, and the agent was not given yet."""
+        return await self._take("steering", list[str])
+
+    # The past
+
+    @overload
+    async def history(
+        self, limit: int | None = None, *, as_context: Literal[False] = False
+    ) -> list[dict[str, Any]]: ...
+    @overload
+    async def history(
+        self, limit: int | None = None, *, as_context: Literal[True]
+    ) -> list[ModelMessageItem]: ...
+    async def history(self, limit: int | None = None, *, as_context: bool = False) -> list[Any]:
+        """The messages before the turn's own; `as_context`, with it, as a model would receive them."""
+        if as_context:
+            return await self._take("history", list[ModelMessageItem], limit=limit, as_context=True)
+        return await self._take("history", list[dict[str, Any]], limit=limit)
+
+    async def _take(
+        self,
+        what: Literal["steering", "history", "tools"],
+        kind: Any,
+        *,
+        limit: int | None = None,
+        as_context: bool = False,
+    ) -> Any:
+        def make(id_: int) -> TakeClaim:
+            return TakeClaim(id=id_, what=what, scope=self._scope, limit=limit, as_context=as_context)
+
+        return decode(await self._run.claim(f"turn.{what}", make), kind)
+
+    # Records
+
+    def usage(
+        self,
+        model: str,
+        input_tokens: int,
+        output_tokens: int,
+        *,
+        cache_read_tokens: int = 0,
+        cost: str | None = None,
+    ) -> "asyncio.Future[Any]":
+        """Reports a model call that the agent made itself. It needn't be awaited."""
+        return report(
+            self._run, Usage(model, input_tokens, output_tokens, cache_read_tokens, cost), self._scope
+        )
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the agent keeps for the next turn of this branch; inside a step it can't be changed."""
+        return self._run.state.view()
+
+    @state.setter
+    def state(self, state: Mapping[str, Any]) -> None:
+        self._run.state.replace(state)
+
+    def scope(self, name: str) -> "Turn":
+        """The same turn with keys of its own; as a context manager, also that of `current_turn()`."""
+        if not all(name.split("/")) or one_line(name) != name or len(name) > MOST_SCOPE_CHARACTERS:
+            raise ValueError(
+                f"A scope's name has 1 to {MOST_SCOPE_CHARACTERS} characters in one line, with something on "
+                f"both sides of every slash; not {name[:60]!r}."
+            )
+        return Turn(self._shared, f"{self._scope}/{name}" if self._scope else name)
+
+    async def save(self, value: Any) -> None:
+        """Records a point to start from: what this scope recorded before it needn't be claimed again."""
+        try:
+            encoded = Raw(encode(value))
+        except Unstorable as exc:
+            raise NotJson(f"What is saved can't be written as JSON: {exc}.") from exc
+
+        def make(id_: int) -> SaveClaim:
+            return SaveClaim(id=id_, value=encoded, scope=self._scope, state=self._run.changed_state())
+
+        await self._run.claim("turn.save", make)
+        self._run.saved[self._scope] = encoded
+
+    @property
+    def saved(self) -> Any:
+        """The last value that was saved in this scope."""
+        saved = self._run.saved.get(self._scope)
+        return None if saved is None else decode(saved)
+
+    def __enter__(self) -> "Turn":
+        self._tokens.append(_current_turn.set(self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _current_turn.reset(self._tokens.pop())
+
+
+def current_turn() -> Turn:
+    """The turn in whose function this runs; raises LookupError outside one."""
+    turn = _current_turn.get()
+    if turn is None:
+        raise LookupError("No turn runs here.")
+    return turn
+
+
+def in_turn() -> bool:
+    """Whether a turn's function runs here."""
+    return _current_turn.get() is not None
+
+
+def in_step() -> bool:
+    """Whether a step's function runs here."""
+    return is_in_step()
+
+
+def step_key() -> str:
+    """Identifies the step that runs here, the same for every attempt: a key for idempotent requests."""
+    step = current_step.get()
+    if step is None or step.is_over:
+        raise NotInAStep("`step_key()` and `turn.progress()` work only inside a step.")
+    return step.idempotency_key
+
+
+def turn_of(run: FunctionRun) -> Turn:
+    """The turn of a run, as its function is given it."""
+    turn = Turn(Shared(run, OpenSteps()))
+    _current_turn.set(turn)
+    return turn
+
+
+def _read_file(path: Path) -> bytes:
+    size = path.stat().st_size
+    if size > MOST_FILE_BYTES:
+        raise ValueError(f"{path.name!r} has {size} bytes; a file can have at most {MOST_FILE_BYTES}.")
+    return path.read_bytes()
+
+
+def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] | None, Any, bool]:
+    """The schema of an answer, what it becomes, and whether it is in an object of its own."""
+    if choices is not None:
+        if not choices or any(not isinstance(it, str) for it in choices):  # type: ignore[redundant-expr]
+            raise ValueError("`choices` are texts, at least one.")
+        return {"type": "string", "enum": list(choices)}, str, False
+    if kind is None or kind is str:
+        return {"type": "string"}, str, False
+    schema = schema_of(kind)
+    if schema.get("type") == "object":
+        return schema, kind, False
+    answer = {"type": "object", "properties": {"answer": schema}, "required": ["answer"]}
+    return answer, kind, True

@@ -1,0 +1,175 @@
+"""Model calls of a program, through our gateways: streamed, priced, within budgets."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from msgspec import ValidationError
+
+from threadkeep.context.attachments import files_in, with_contents
+from threadkeep.context.call_ids import CallIds
+from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ModelNotAllowed, ThreadkeepError
+from threadkeep.domain.events import EventBody, Notice, Text, Thought
+from threadkeep.domain.ids import PayloadId
+from threadkeep.engine.asking import ModelAsking
+from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.journal import StepBegun, StepEnded
+from threadkeep.engine.model_call import ModelCall
+from threadkeep.engine.tools import clean_use
+from threadkeep.ports.gateway import (
+    Block,
+    ModelMessage,
+    ModelRequest,
+    TextBlock,
+    ToolSpec,
+    ToolUse,
+    ToolUseBlock,
+)
+from threadkeep.wire.programs import (
+    BUDGET_EXCEEDED,
+    MODEL_FAILED,
+    ModelClaim,
+    ModelMessageItem,
+    ModelReply,
+    ModelToolCall,
+    ProgramError,
+)
+
+_JSON_ONLY = "Reply with one JSON value, and nothing else, that matches this JSON schema:\n"
+
+
+def content_hash(claim: ModelClaim) -> str:
+    """What the code passed, never what the server adds: that may have changed since."""
+    asked = claim.messages, claim.system, claim.model, [it.name for it in claim.tools], claim.server_tools
+    content = msgspec.json.encode((*asked, claim.output), order="deterministic")
+    return hashlib.sha256(content).hexdigest()
+
+
+class ModelCalls:
+    """Carries out a program's model calls, also several at once."""
+
+    def __init__(self, code: RunningCode) -> None:
+        self._code = code
+        made = ModelMessage("assistant", tuple(ToolUseBlock(id_, "", {}) for id_ in code.state.calls))
+        self._ids = CallIds((made,), code.around.tools.taken_ids)
+
+    async def carry_out(self, claim: ModelClaim, open_: OpenClaim) -> None:
+        """Asks a model; the reply, or why there is none, is recorded with what it cost."""
+        code = self._code
+        begun = code.begun(open_, "model", "model", "idempotent")
+        code.voices.restart(begun.step_id)
+        code.outlet.emit(begun)
+        try:
+            models = code.around.models(claim.model)
+        except ThreadkeepError as exc:
+            code.end(self._failed(open_, exc))
+            return
+        asking = ModelAsking(models, code.around.spending(begun.step_id), unreported=None)
+        try:
+            reply = await self._reply(claim, begun, asking)
+            ended = await code.ok(open_, reply, is_progress=True)
+            await code.voices.spoken(begun.step_id)
+        except asyncio.CancelledError:
+            await asking.settle()
+            if open_.is_cancelled:
+                code.end(code.failed(open_, None, status="cancelled"), *code.reported(asking))
+                code.voices.end(begun.step_id)
+            else:  # the turn ends, or goes on elsewhere: the provider bills this call all the same
+                for reported in code.reported(asking):
+                    code.outlet.emit(reported)
+            raise
+        except ThreadkeepError as exc:
+            await asking.settle()
+            ended = self._failed(open_, exc)
+        code.end(ended, *code.reported(asking))
+        code.voices.end(begun.step_id)
+
+    def _failed(self, open_: OpenClaim, exc: ThreadkeepError) -> StepEnded:
+        is_over_budget = isinstance(exc, BudgetExceeded | ModelNotAllowed)
+        error = ProgramError(exc.code, exc.message)
+        return self._code.failed(
+            open_, error, BUDGET_EXCEEDED if is_over_budget else MODEL_FAILED, is_progress=True
+        )
+
+    async def _reply(self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking) -> ModelReply:
+        code = self._code
+        request = await self._request(claim)
+
+        async def call_tool(use: ToolUse) -> tuple[ToolUse, None]:
+            return await self._ids.settle(clean_use(use)), None
+
+        def restart() -> Iterator[EventBody]:
+            for reported in code.reported(asking):
+                code.outlet.emit(reported)
+            code.voices.repeat(begun.step_id)
+            return iter(())
+
+        async with aclosing(asking.reply(request, call_tool, restart)) as said:
+            async for step in said:
+                match step:
+                    case ModelCall():
+                        return _reply_of(step, asking)
+                    case Text() | Thought():
+                        if claim.show:
+                            code.say(begun.step_id, step)
+                    case Notice():
+                        code.outlet.emit(step)
+                    case _:  # which model replies instead belongs to this call alone
+                        pass
+        raise AssertionError("a reply ends with its call")
+
+    async def _request(self, claim: ModelClaim) -> ModelRequest:
+        tools = [ToolSpec(it.name, it.description, it.parameters) for it in claim.tools]
+        if claim.server_tools:
+            names = {it.name for it in tools}
+            tools += [it for it in self._code.around.tools.specs if it.name not in names]
+        system = claim.system
+        if claim.output is not None:
+            asked = _JSON_ONLY + msgspec.json.encode(claim.output).decode()
+            system = f"{system}\n\n{asked}" if system else asked
+        request = ModelRequest(
+            model="",
+            system=system,
+            messages=tuple(map(_message, claim.messages)),
+            tools=tuple(tools),
+            temperature=claim.temperature,
+            max_tokens=claim.max_tokens,
+            cache_key=self._code.turn.conversation_id,
+        )
+        ids = {PayloadId(it.content_id) for it in files_in(request.messages)}
+        return with_contents(request, await self._code.around.load(ids)) if ids else request
+
+
+def _reply_of(call: ModelCall, asking: ModelAsking) -> ModelReply:
+    finished = call.finished(0)
+    blocks = finished.blocks
+    used = asking.unreported
+    return ModelReply(
+        text="".join(it.text for it in blocks if isinstance(it, TextBlock)),
+        tool_calls=tuple(ModelToolCall(it.id, it.name, dict(it.arguments)) for it in finished.tool_uses),
+        model=asking.model,
+        stop_reason=call.stop_reason,
+        input_tokens=used.input_tokens if used else 0,
+        output_tokens=used.output_tokens if used else 0,
+        blocks=tuple(msgspec.to_builtins(it) for block in finished.reply() for it in block.blocks),
+    )
+
+
+def _message(item: ModelMessageItem) -> ModelMessage:
+    """A message as the program wrote it, or as an earlier reply had it."""
+    if isinstance(item.content, str):
+        return ModelMessage(item.role, (TextBlock(item.content),))
+    return ModelMessage(item.role, tuple(map(_block, item.content)))
+
+
+def _block(block: dict[str, Any]) -> Block:
+    try:
+        return msgspec.convert(block, Block)
+    except ValidationError as exc:
+        raise InvalidRequest(
+            f"A block of a message for the model isn't valid: {exc}.", param="messages"
+        ) from exc

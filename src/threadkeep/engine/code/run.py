@@ -1,0 +1,498 @@
+"""Runs a turn of an agent in code: serves its program from any state of the turn.
+
+The program claims what it wants done; everything that becomes of that goes through one outlet into the
+turn's log, and back to the program only from there.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from threadkeep.domain.approval import ApprovalAction
+from threadkeep.domain.errors import BudgetExceeded, ThreadkeepError
+from threadkeep.domain.events import (
+    ApprovalResponse,
+    EventBody,
+    Failed,
+    Notice,
+    Retrieval,
+    Terminal,
+    Text,
+    Thought,
+    ToolProgress,
+    TurnResumed,
+)
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.text import storable
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.batch import Paused
+from threadkeep.engine.code import codes
+from threadkeep.engine.code.attachments import Attachments
+from threadkeep.engine.code.claims import Diverged, OpenClaim
+from threadkeep.engine.code.model_calls import ModelCalls, content_hash
+from threadkeep.engine.code.outlet import Alone
+from threadkeep.engine.code.questions import ask
+from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.code.running import MOST_OPEN, CodeSurroundings, RunningCode, StepLimit
+from threadkeep.engine.code.shown import ShownOutput
+from threadkeep.engine.code.steps import Steps
+from threadkeep.engine.code.takes import Takes
+from threadkeep.engine.code.tool_calls import ToolCalls
+from threadkeep.engine.code.voices import PROGRAM
+from threadkeep.engine.ending import completed, failed, last_events, stopped
+from threadkeep.engine.journal import ReplayDiverged
+from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
+from threadkeep.engine.stop import Stopped, StopReason
+from threadkeep.engine.timer import TurnTimer
+from threadkeep.ports.gateway import GatewayError
+from threadkeep.ports.programs import ProgramLost
+from threadkeep.wire.programs import (
+    BUDGET_EXCEEDED,
+    MODEL_FAILED,
+    OUTCOME_UNKNOWN,
+    Ack,
+    AskClaim,
+    CallClaim,
+    Cancel,
+    CancelReason,
+    Claim,
+    End,
+    FileItem,
+    HitItem,
+    HitsItem,
+    ModelClaim,
+    NoticeItem,
+    Output,
+    OutputItem,
+    ProgressItem,
+    Refused,
+    SaveClaim,
+    Settled,
+    StepClaim,
+    StepDone,
+    StepRepeats,
+    TakeClaim,
+    TextItem,
+    ThoughtItem,
+    UsageClaim,
+    output_size,
+)
+
+log = logging.getLogger("threadkeep.engine")
+
+PAUSE_AFTER_S = 1.0
+CANCEL_GRACE_S = 2.0
+MOST_STANDSTILL_S = 120.0
+ACK_EVERY_BYTES = 64 * 1024
+MOST_NOTICE_CHARACTERS = 500
+
+AGENT_FAILED = "The agent's code failed."
+DIVERGED = "The agent's code has changed since this reply began, so the reply can't continue."
+DIFFERED = "The agent's code, run again, said something else than before."
+
+
+class Ended(Exception):
+    """The program has ended, and the turn with it."""
+
+    def __init__(self, end: Terminal, state: bytes) -> None:
+        super().__init__("the program has ended")
+        self.end = end
+        self.state = state
+
+
+async def run_code(
+    turn: Turn,
+    around: CodeSurroundings,
+    *,
+    state: CodeState,
+    opening: Sequence[Notice | TurnResumed] = (),
+) -> AsyncGenerator[TurnStep]:
+    """Runs a program for a turn from the top of its function, step by step.
+
+    It ends in exactly one Done or Failed, unless it pauses or is handed off.
+    """
+    for event in opening:
+        yield event
+    limits, stop = around.limits, around.stop
+    timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
+    serving = _Serving(RunningCode(turn, around, state, timer))
+    steps = serving.steps()
+    try:
+        while True:
+            yield await stop.guard(steps.__anext__)
+    except Ended as exc:
+        end, kept = exc.end, exc.state
+    except Paused as exc:
+        end, kept = Pause(exc.requests), await serving.leave("pause")
+    except Stopped as exc:
+        is_handed_off = exc.reason == "hand_off" and limits.hands_off
+        end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
+        kept = await serving.leave(_REASONS[exc.reason])
+    except ProgramLost:
+        end, kept = HandOff(), b""
+    except Diverged as exc:
+        log.error("agent in code diverged in turn %s: %s", turn.id, exc)
+        yield ReplayDiverged(exc.recorded, exc.asked)
+        end, kept = Failed(codes.REPLAY_DIVERGED, DIVERGED), await serving.leave("diverged")
+    except StepLimit:
+        most = around.most_steps
+        end = Failed(codes.STEP_LIMIT, f"The agent's code took more than {most} steps in one turn.")
+        kept = await serving.leave("failed")
+    except ThreadkeepError as exc:
+        end, kept = failed(exc), await serving.leave("failed")
+    except Exception as exc:
+        log.exception("turn %s failed", turn.id)
+        end, kept = failed(exc), await serving.leave("failed")
+    finally:
+        timer.stop()
+        await steps.aclose()
+        await around.program.close()
+    for step in serving.left_over():
+        yield step
+    if isinstance(end, Pause | HandOff):
+        yield end
+        return
+    if kept:
+        yield ReplyState(kept)
+    if stop.reason == "expire":
+        for request_id in serving.open_requests:
+            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
+    for event in serving.last_events(end):
+        yield event
+
+
+_SHOWN_CODES = {
+    OUTCOME_UNKNOWN: codes.OUTCOME_UNKNOWN,
+    BUDGET_EXCEEDED: BudgetExceeded.code,
+    MODEL_FAILED: GatewayError.code,
+}
+"""The turn's error for errors of ours that the program did not catch."""
+
+_REASONS: dict[StopReason, CancelReason] = {
+    "abort": "abort",
+    "expire": "abort",
+    "timeout": "timeout",
+    "interrupt": "hand_off",
+    "hand_off": "hand_off",
+}
+
+
+def _place(claim: Claim) -> tuple[str, str, str]:
+    """By what a claim is known when the code runs again: its scope, its name, and a hash of what it asks."""
+    match claim:
+        case StepClaim():
+            return claim.scope, claim.name, claim.hash
+        case ModelClaim():
+            return claim.scope, "model", content_hash(claim)
+        case CallClaim():
+            return claim.scope, claim.tool, claim.call_id or _hash(claim.arguments)
+        case AskClaim():
+            return claim.scope, "ask", _hash((claim.message, claim.schema))
+        case TakeClaim():
+            return claim.scope, claim.what, _hash((claim.limit, claim.as_context))
+        case UsageClaim():
+            return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
+        case SaveClaim():
+            return claim.scope, "save", ""
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
+
+
+def _hit(item: HitItem) -> RetrievalHit:
+    return RetrievalHit(
+        source=storable(item.source),
+        text=storable(item.text),
+        score=item.score,
+        chunk_id=item.chunk_id or None,
+        document_id=item.document_id or None,
+        page=item.page,
+    )
+
+
+class _Serving:
+    """Serves one run of a program."""
+
+    def __init__(self, code: RunningCode) -> None:
+        self._code = code
+        self._program = code.around.program
+        self._steps = Steps(code)
+        self._tools = ToolCalls(code, self._steps)
+        self._models = ModelCalls(code)
+        self._takes = Takes(code, self._tools)
+        self._attachments = Attachments(code)
+        self._shown = ShownOutput(code.state.shown)
+        self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
+        self._working: dict[int, asyncio.Task[None]] = {}
+        self._settled: dict[int, asyncio.Event] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unacknowledged = 0
+        self._has_noticed = any(it.code == codes.OUTPUT_DIFFERED for it in code.state.noticed)
+
+    async def steps(self) -> AsyncGenerator[TurnStep]:
+        """What the turn does, until the program has ended."""
+        code = self._code
+        for work in (self._read(), self._deliver(), self._watch(), self._pause(), code.requests.listen()):
+            self._start(work)
+        try:
+            while True:
+                step, written = await code.outlet.take()
+                if isinstance(step, Alone):
+                    await step.work()
+                else:
+                    yield step
+                if written is not None and not written.done():
+                    written.set_result(None)
+        finally:
+            tasks = [*self._tasks, *self._working.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def left_over(self) -> Iterator[TurnStep]:
+        """What was on its way when the turn stopped, and nothing has waited for."""
+        yield from self._code.outlet.left_over()
+
+    async def leave(self, reason: CancelReason) -> bytes:
+        """Ends the run before the program has ended; returns the turn's state as the program leaves it."""
+        self._code.send(Cancel(reason))
+        if reason == "hand_off":
+            return b""
+        try:
+            async with asyncio.timeout(CANCEL_GRACE_S):
+                while not isinstance(message := await self._program.receive(), End):
+                    pass
+        except (TimeoutError, ProgramLost):
+            return b""
+        return bytes(message.state)
+
+    @property
+    def open_requests(self) -> frozenset[str]:
+        """The requests that nobody has decided."""
+        return self._code.activity.requests
+
+    def last_events(self, end: Terminal) -> Iterator[EventBody]:
+        """The turn's end, after closing what it leaves open."""
+        return last_events(
+            end,
+            open_calls=self._tools.open_calls,
+            why=self._code.around.tools.why_open,
+            reported=self._code.used,
+            unreported=None,
+            waiting=self._tools.waiting,
+        )
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (exc := task.exception()):
+            self._code.outlet.fail(exc)
+
+    # From the program
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._program.receive()
+            self._code.activity.note()
+            match message:
+                case Output():
+                    await self._show(message)
+                case StepDone():
+                    self._done(message)
+                case StepRepeats(re):
+                    if (begun := self._steps.begun_of(re)) is not None:
+                        self._code.voices.repeat(begun.step_id)
+                case Settled(re):
+                    if (settled := self._settled.get(re)) is not None:
+                        settled.set()
+                case SaveClaim():
+                    self._code.send(await self._takes.save(message))
+                case End():
+                    self._end(message)
+                    return
+                case _:
+                    self._claim(message)
+
+    def _claim(self, claim: Claim) -> None:
+        """Something new that the program wants done; it may have been done by an earlier run."""
+        code = self._code
+        if len(self._claimed) >= MOST_OPEN:
+            message = f"A turn can have at most {MOST_OPEN} open steps at once."
+            code.send(Refused("TOO_MANY_OPEN", message, claim.id))
+            return
+        open_ = code.claims.add(claim.id, *_place(claim))
+        if (ended := code.claims.optional(open_.key)) is not None:
+            code.claims.close(open_)
+            self._start(self._deliver_at_once(claim.id, ended))
+            return
+        self._claimed[claim.id] = open_, claim
+        if not code.claims.is_recorded(open_.key):
+            task = self._working[claim.id] = self._start(self._carry_out(claim, open_))
+            task.add_done_callback(lambda _: self._working.pop(claim.id, None))
+
+    async def _carry_out(self, claim: Claim, open_: OpenClaim) -> None:
+        try:
+            await self._carry_out_whole(claim, open_)
+        except asyncio.CancelledError:
+            if open_.is_cancelled and not self._code.claims.is_due(open_):
+                self._code.claims.close(open_)  # it had not begun
+            raise
+
+    async def _carry_out_whole(self, claim: Claim, open_: OpenClaim) -> None:
+        code = self._code
+        with code.activity.running():
+            await code.claims.hold(open_.key)
+            await code.check_boundary()
+            match claim:
+                case StepClaim() if claim.is_tool or claim.access == "ask":
+                    await self._tools.step(claim, open_)
+                case StepClaim():
+                    await self._steps.carry_out(claim, open_)
+                case ModelClaim():
+                    await self._models.carry_out(claim, open_)
+                case CallClaim():
+                    await self._tools.call(claim, open_)
+                case AskClaim():
+                    await ask(code, claim, open_)
+                case TakeClaim():
+                    await self._takes.take(claim, open_)
+                case UsageClaim():
+                    await self._takes.usage(claim, open_)
+                case SaveClaim():
+                    pass
+
+    def _done(self, done: StepDone) -> None:
+        """The program has run a step, or no longer waits for a claim."""
+        if bytes(done.value) or done.error is not None:
+            if not self._steps.done(done):
+                self._code.send(Refused("NOT_RUNNING", "No step of this number runs.", done.re))
+            return
+        claimed = self._claimed.pop(done.re, None)
+        open_ = self._code.claims.cancel(done.re)
+        if claimed is None or open_ is None:
+            return
+        if (task := self._working.get(done.re)) is not None and not task.done():
+            task.cancel()
+        elif self._code.claims.is_due(open_):
+            # It has a result, which nobody waits for any more: another run must not receive it earlier.
+            self._code.outlet.emit(self._code.failed(open_, None, status="cancelled"))
+        if (settled := self._settled.get(done.re)) is not None:
+            settled.set()
+
+    def _end(self, end: End) -> None:
+        """The function has returned or failed."""
+        code = self._code
+        code.claims.check_end()
+        if end.status == "completed" and end.text:
+            self._say_itself(Text(storable(end.text)))
+        code.outlet.fail(Ended(self._end_of(end), bytes(end.state)))
+
+    def _end_of(self, end: End) -> Terminal:
+        if end.status == "completed":
+            return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
+        message = storable(end.error.message) if end.error else AGENT_FAILED
+        if end.code in _SHOWN_CODES:
+            return Failed(_SHOWN_CODES[end.code], message, retryable=end.code == MODEL_FAILED)
+        return Failed(codes.AGENT_FAILED, message if end.shown else AGENT_FAILED)
+
+    # What it shows
+
+    async def _show(self, output: Output) -> None:
+        for item in output.items:
+            await self._show_item(item, output.step)
+        self._unacknowledged += sum(map(output_size, output.items))
+        if self._unacknowledged >= ACK_EVERY_BYTES:
+            ack, self._unacknowledged = Ack(self._unacknowledged), 0
+
+            async def acknowledge() -> None:
+                self._code.send(ack)
+
+            self._code.outlet.emit(Alone(acknowledge))
+
+    async def _show_item(self, item: OutputItem, step: int | None) -> None:
+        match item:
+            case TextItem(text):
+                self._say(Text(storable(text)), step)
+            case ThoughtItem(text):
+                self._say(Thought(storable(text)), step)
+            case NoticeItem(text):
+                self._say(Notice(codes.AGENT_NOTICE, storable(text)[:MOST_NOTICE_CHARACTERS]), step)
+            case HitsItem():
+                hits = tuple(_hit(it) for it in item.hits)
+                if hits:
+                    self._say(Retrieval(storable(item.query), hits), step)
+            case FileItem():
+                await self._attachments.add(item)
+            case ProgressItem():
+                self._progress(item, step)
+
+    def _say(self, body: EventBody, step: int | None) -> None:
+        if step is None:
+            self._say_itself(body)
+        elif (begun := self._steps.begun_of(step)) is not None:
+            self._code.say(begun.step_id, body)
+
+    def _say_itself(self, body: EventBody) -> None:
+        """What the program says outside steps; what an earlier run has shown is not shown again."""
+        new = self._shown.new(body)
+        if self._shown.has_differed and not self._has_noticed:
+            self._has_noticed = True
+            self._code.outlet.emit(Notice(codes.OUTPUT_DIFFERED, DIFFERED))
+        if new is not None:
+            self._code.say(PROGRAM, new)
+
+    def _progress(self, item: ProgressItem, step: int | None) -> None:
+        call_id = None if step is None else self._tools.call_of(step)
+        if call_id is not None:
+            message = None if item.message is None else storable(item.message)[:MOST_NOTICE_CHARACTERS]
+            self._code.outlet.emit(ToolProgress(call_id, item.progress, item.total, message))
+
+    # To the program
+
+    async def _deliver(self) -> None:
+        """Results, one at a time, in the order in which they were recorded."""
+        code = self._code
+        while True:
+            delivery = await code.claims.next()
+            id_ = delivery.claim.id
+            message = await code.delivery(id_, delivery.ended, settles=delivery.settles)
+            if delivery.settles:
+                settled = self._settled[id_] = asyncio.Event()
+                code.send(message)
+                await settled.wait()
+                del self._settled[id_]
+            else:
+                code.send(message)
+            self._claimed.pop(id_, None)
+            code.claims.delivered(delivery.claim)
+            code.activity.note()
+
+    async def _deliver_at_once(self, id_: int, ended: Any) -> None:
+        self._code.send(await self._code.delivery(id_, ended, settles=False))
+
+    async def _watch(self) -> None:
+        """Notices that the program doesn't ask again for what is recorded."""
+        claims, least_s = self._code.claims, self._code.around.patience_s
+        look_s = least_s / 20
+        while not claims.has_caught_up:
+            moves, stood_s = claims.moves, 0.0
+            while claims.moves == moves and not claims.has_caught_up:
+                await asyncio.sleep(look_s)
+                stood_s += look_s if self._program.answers else 0
+                if stood_s >= claims.patience_s(least_s, MOST_STANDSTILL_S):
+                    raise claims.stuck()
+
+    async def _pause(self) -> None:
+        """Ends the run when it has waited for nothing but its user."""
+        await self._code.activity.rest(PAUSE_AFTER_S)
+        raise Paused(self._code.activity.requests)

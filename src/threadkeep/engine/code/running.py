@@ -1,0 +1,305 @@
+"""What everything that one run of a program claims is carried out with."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from threadkeep.domain.events import EventBody, Text, UsageReported
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.text import is_blank
+from threadkeep.domain.tool_rules import Rules
+from threadkeep.domain.turn import Turn
+from threadkeep.engine.asking import ModelAsking
+from threadkeep.engine.code.claims import Claims, OpenClaim
+from threadkeep.engine.code.outlet import Outlet
+from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.code.requests import SharedRequests
+from threadkeep.engine.code.voices import Voices
+from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
+from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, LargeValues, TooLarge
+from threadkeep.engine.loop import LoadContents, Together, TurnLimits
+from threadkeep.engine.spending import ModelSpending
+from threadkeep.engine.steering import Steering
+from threadkeep.engine.stop import Stop
+from threadkeep.engine.timer import TurnTimer
+from threadkeep.engine.tools import Toolbox
+from threadkeep.engine.turn_models import TurnModels
+from threadkeep.engine.turn_tools import TurnTools
+from threadkeep.engine.user_requests import UserRequests
+from threadkeep.ports.programs import ProgramRun
+from threadkeep.ports.tools import ToolSession
+from threadkeep.wire.programs import (
+    NOTHING,
+    RESULT_TOO_LARGE,
+    ClaimFailed,
+    ClaimKind,
+    Effect,
+    ProgramError,
+    Result,
+    ToProgram,
+)
+
+MOST_STEPS = 1_000
+MOST_OPEN = 100
+MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
+
+_encode = msgspec.json.Encoder().encode
+
+
+History = Callable[[int | None, bool], Awaitable[Sequence[Mapping[str, Any]]]]
+"""The messages before the turn, as clients have them or as a model receives them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeSurroundings:
+    """What a program's turn is run with: models, tools, limits, who pays, files, signals."""
+
+    program: ProgramRun
+    models: Callable[[str | None], TurnModels]
+    """The models for one call: the one that the program names, or its turn's."""
+    spending: Callable[[str], ModelSpending]
+    """Who pays for one call, by its name in the turn."""
+    tools: TurnTools
+    toolbox: Callable[[ToolSession | None], Toolbox]
+    """The tools of a session of the turn's own, whose results are stored as those of others."""
+    rules: Rules
+    requests: UserRequests
+    values: LargeValues
+    load: LoadContents
+    history: History
+    result_tokens: int
+    """How much of a tool's result a model reads at most."""
+    limits: TurnLimits
+    clock: Callable[[], int]
+    stop: Stop = field(default_factory=Stop)
+    steering: Steering
+    most_steps: int = MOST_STEPS
+    patience_s: float = 10.0
+    """How long at least a program may claim nothing that is recorded before it counts as different."""
+
+
+class StepLimit(Exception):
+    """The program has taken more steps than a turn may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredValue:
+    """A value as it is recorded: itself, or where it is."""
+
+    value: Raw
+    ref: PayloadId | None
+    size: int
+
+
+class Activity:
+    """Whether anything goes on in a turn besides waiting for its user."""
+
+    def __init__(self) -> None:
+        self._busy = 0
+        self._waiting = Counter[str]()
+        self._listening: set[asyncio.Future[None]] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs."""
+        return self._busy > 0
+
+    @property
+    def requests(self) -> frozenset[str]:
+        """The requests that the turn waits for."""
+        return frozenset(+self._waiting)
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Something runs inside the block."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+
+    @contextmanager
+    def waiting(self, requests: frozenset[str] = frozenset()) -> Generator[None]:
+        """What runs waits inside the block, for the user if it names requests."""
+        self._waiting.update(requests)
+        self._count(-1)
+        try:
+            yield
+        finally:
+            self._waiting.subtract(requests)
+            self._count(1)
+
+    def note(self) -> None:
+        """Something has happened."""
+        for listening in self._listening:
+            if not listening.done():
+                listening.set_result(None)
+
+    async def changed(self) -> None:
+        """Returns when something has happened."""
+        listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._listening.add(listening)
+        try:
+            await listening
+        finally:
+            self._listening.discard(listening)
+
+    async def rest(self, seconds: float) -> None:
+        """Returns when nothing has happened for so long, and only the user can continue the turn."""
+        while True:
+            is_idle = not self._busy and bool(self.requests)
+            try:
+                async with asyncio.timeout(seconds if is_idle else None):
+                    await self.changed()
+            except TimeoutError:
+                return
+
+    def _count(self, by: int) -> None:
+        self._busy += by
+        self.note()
+
+
+class RunningCode:
+    """One run of a program for a turn: what its claims share."""
+
+    def __init__(self, turn: Turn, around: CodeSurroundings, state: CodeState, timer: TurnTimer) -> None:
+        self.turn = turn
+        self.around = around
+        self.state = state
+        self.timer = timer
+        self.outlet = Outlet()
+        self.claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
+        self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off)
+        self.requests = SharedRequests(around.requests)
+        self.activity = Activity()
+        self.step_count = state.step_count
+        self.has_spoken = state.has_spoken
+        """Whether the reply has anything to read."""
+        self._result_bytes = state.result_bytes
+        self.steered = list(state.steered)
+        """What the user sent meanwhile and the turn took in, but the program has not heard."""
+        self.saved = state.saved_state()
+        """The last saved point that has the turn's state."""
+        self.used = state.usage
+        """What all model calls so far have used."""
+
+    def send(self, message: ToProgram) -> None:
+        """Passes a message to the program."""
+        self.around.program.send(message)
+
+    def say(self, voice: str, body: EventBody) -> None:
+        """Shows what a step, a model call or the program itself says."""
+        self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
+        self.voices.say(voice, body)
+
+    def now(self) -> int:
+        """The time in milliseconds."""
+        return self.around.clock()
+
+    async def check_boundary(self) -> None:
+        """Nothing new begins in a turn that is to be handed off: Stopped, once what has begun has ended."""
+        if self.around.limits.hands_off and self.around.stop.at_boundary:
+            with self.activity.waiting():
+                while self.activity.is_busy:
+                    await self.activity.changed()
+            self.around.stop.check_boundary()
+
+    def begun(self, claim: OpenClaim, name: str, kind: ClaimKind, effect: Effect) -> StepBegun:
+        """The entry for a claim that is carried out now, for the first time or again."""
+        before = self.state.begun.get(claim.key)
+        if before is not None:
+            attempt = before.attempt + (kind in ("step", "model"))
+            return StepBegun(claim.key, before.step_id, name, kind, effect, attempt)
+        self.step_count += 1
+        if self.step_count > self.around.most_steps:
+            raise StepLimit
+        return StepBegun(claim.key, str(self.step_count), name, kind, effect)
+
+    async def stored(self, value: Raw) -> StoredValue:
+        """Stores a value that is too large for the log; raises TooLarge."""
+        size = len(bytes(value))
+        if size > MOST_VALUE_BYTES:
+            raise TooLarge(f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}.")
+        if self._result_bytes + size > MOST_ALL_RESULTS_BYTES:
+            raise TooLarge(f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes.")
+        self._result_bytes += size
+        if size <= MOST_INLINE_BYTES:
+            return StoredValue(value, None, size)
+        return StoredValue(NOTHING, await self.around.values.store_encoded(bytes(value)), size)
+
+    async def ok(
+        self, claim: OpenClaim, value: object, *, duration_ms: int = 0, is_progress: bool = False
+    ) -> StepEnded:
+        """The end of a claim that came to a value; one that is too large is an error of the claim."""
+        try:
+            stored = await self.stored(value if isinstance(value, Raw) else Raw(_encode(value)))
+        except TooLarge as exc:
+            error = ProgramError("StepResultTooLarge", str(exc))
+            return self.failed(
+                claim, error, RESULT_TOO_LARGE, duration_ms=duration_ms, is_progress=is_progress
+            )
+        return StepEnded(
+            claim.key,
+            "ok",
+            self.now(),
+            value=stored.value,
+            ref=stored.ref,
+            duration_ms=duration_ms,
+            size=stored.size,
+            is_progress=is_progress,
+        )
+
+    def failed(
+        self,
+        claim: OpenClaim,
+        error: ProgramError | None,
+        code: str | None = None,
+        *,
+        status: StepStatus = "error",
+        duration_ms: int = 0,
+        is_progress: bool = False,
+    ) -> StepEnded:
+        """The end of a claim that came to no value."""
+        return StepEnded(
+            claim.key,
+            status,
+            self.now(),
+            error=error,
+            code=code,
+            duration_ms=duration_ms,
+            is_progress=is_progress,
+        )
+
+    def reported(self, asking: ModelAsking) -> Sequence[UsageReported]:
+        """What a model call has used, unless it is reported already."""
+        reported = list(asking.report())
+        for it in reported:
+            self.used += it.usage
+        return reported
+
+    def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
+        """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
+        self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
+        self.claims.end(ended)
+
+    async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
+        """What the program receives of a claim that has ended."""
+        if ended.status == "ok":
+            value = ended.value if ended.ref is None else await self._load(ended.ref)
+            return Result(id_, value, at=ended.at, settle=settles)
+        error = ended.error or ProgramError("", "")
+        return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
+
+    async def _load(self, ref: str) -> Raw:
+        id_ = PayloadId(ref)
+        content = (await self.around.load([id_]))[id_]
+        if isinstance(content, Lost):
+            raise LookupError(f"a step's result is lost: {content.reason}")
+        return Raw(content)

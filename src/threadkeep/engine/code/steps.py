@@ -1,0 +1,140 @@
+"""Steps of a program: functions that run once, whatever crashes."""
+
+import asyncio
+from typing import Any, Literal
+
+from threadkeep.domain.approval import ApprovalAction, ApprovalKind
+from threadkeep.domain.events import StepChanged
+from threadkeep.domain.ids import derived_uuid
+from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.questions import Question
+from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.journal import StepBegun
+from threadkeep.engine.loop import Together
+from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
+
+UNKNOWN = "The step was interrupted and may have taken effect."
+
+
+class Steps:
+    """Runs a program's steps where the program is."""
+
+    def __init__(self, code: RunningCode) -> None:
+        self._code = code
+        self._running: dict[int, asyncio.Future[StepDone]] = {}
+        self._begun: dict[int, StepBegun] = {}
+
+    def done(self, done: StepDone) -> bool:
+        """The program has run a step; False if it runs none of this number."""
+        if (running := self._running.get(done.re)) is None or running.done():
+            return False
+        running.set_result(done)
+        return True
+
+    def begun_of(self, id_: int) -> StepBegun | None:
+        """The entry of a step that runs."""
+        return self._begun.get(id_)
+
+    async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
+        """Runs a step to its one result."""
+        code = self._code
+        begun = code.begun(open_, claim.name, "step", claim.effect)
+        if begun.attempt > 1:
+            code.voices.restart(begun.step_id)
+            if claim.effect == "write" and not await self._is_wanted_again(claim, open_, begun):
+                ended = code.failed(
+                    open_,
+                    ProgramError("OutcomeUnknown", UNKNOWN),
+                    OUTCOME_UNKNOWN,
+                    status="unknown",
+                    is_progress=True,
+                )
+                code.end(ended, *changed(claim, begun, "unknown", 0))
+                return
+        begun_at = code.now()
+        entries = (*changed(claim, begun, "running"), begun)
+        if claim.effect == "read":
+            code.outlet.emit(Together(entries))
+        else:
+            await code.outlet.store(Together(entries, is_before_effect=True))
+        try:
+            done = await self.run(claim, open_, begun, begun.attempt)
+            await self._end(claim, open_, begun, done)
+        except asyncio.CancelledError:
+            if open_.is_cancelled:
+                took = code.now() - begun_at
+                is_progress = claim.effect == "write"
+                ended = code.failed(
+                    open_, None, status="cancelled", duration_ms=took, is_progress=is_progress
+                )
+                code.end(ended, *changed(claim, begun, "cancelled", took))
+                code.voices.end(begun.step_id)
+            raise
+
+    async def run(
+        self,
+        claim: StepClaim,
+        open_: OpenClaim,
+        begun: StepBegun,
+        attempt: int,
+        arguments: dict[str, Any] | None = None,
+    ) -> StepDone:
+        """Lets the program run a step now."""
+        self._begun[claim.id] = begun
+        running = self._running[claim.id] = asyncio.get_running_loop().create_future()
+        turn = self._code.turn
+        # The same for every attempt, so that whoever the step calls can recognize a repetition.
+        key = derived_uuid(turn.started_at, turn.id, open_.key)
+        try:
+            self._code.send(Run(claim.id, key, attempt, arguments))
+            return await running
+        finally:
+            del self._running[claim.id], self._begun[claim.id]
+
+    async def _end(self, claim: StepClaim, open_: OpenClaim, begun: StepBegun, done: StepDone) -> None:
+        code = self._code
+        is_progress = claim.effect == "write"
+        if done.error is not None:
+            took = done.duration_ms
+            ended = code.failed(open_, done.error, duration_ms=took, is_progress=is_progress)
+        else:
+            ended = await code.ok(open_, done.value, duration_ms=done.duration_ms, is_progress=is_progress)
+        await code.voices.spoken(begun.step_id)
+        status: Literal["ok", "error"] = "ok" if ended.status == "ok" else "error"
+        code.end(ended, *changed(claim, begun, status, done.duration_ms))
+        code.voices.end(begun.step_id)
+
+    async def _is_wanted_again(self, claim: StepClaim, open_: OpenClaim, begun: StepBegun) -> bool:
+        """Whether the user wants a step to run again that may have taken effect."""
+        if not claim.asks_if_unknown:
+            return False
+        question = Question(
+            subject=f"again/{open_.key}/{begun.attempt}",
+            kind=ApprovalKind.QUESTION,
+            message=f"{claim.title or claim.name} may already have happened. Run it again?",
+            schema={"type": "string", "enum": ["yes", "no"]},
+        )
+        decision, response = await question.ask(self._code)
+        await self._code.outlet.store(response)
+        return decision.action is ApprovalAction.ANSWER and decision.content == "yes"
+
+
+def changed(
+    claim: StepClaim,
+    begun: StepBegun,
+    status: Literal["running", "ok", "error", "cancelled", "unknown"],
+    duration_ms: int | None = None,
+) -> tuple[StepChanged, ...]:
+    """What the turn's followers see of a step, if anything."""
+    if claim.hidden:
+        return ()
+    return (
+        StepChanged(
+            step_id=begun.step_id,
+            name=claim.name,
+            kind="stream" if claim.streams else "step",
+            status=status,
+            title=claim.title,
+            duration_ms=duration_ms,
+        ),
+    )

@@ -1,0 +1,111 @@
+"""What a program takes from its turn, as it was when it first took it: what the user sent meanwhile, the
+history, the tools; and what it brings: calls that it paid for itself, and points to start from.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from threadkeep.domain.events import UsageReported
+from threadkeep.domain.message import Usage
+from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.outlet import Alone
+from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.tool_calls import ToolCalls
+from threadkeep.engine.journal import StateSaved
+from threadkeep.engine.large_values import TooLarge
+from threadkeep.engine.loop import Together
+from threadkeep.wire.programs import (
+    NOTHING,
+    RESULT_TOO_LARGE,
+    ClaimFailed,
+    ProgramError,
+    Result,
+    SaveClaim,
+    ServerTool,
+    TakeClaim,
+    UsageClaim,
+)
+
+NULL = Raw(b"null")
+
+
+class Takes:
+    """Carries out what a program takes and brings."""
+
+    def __init__(self, code: RunningCode, tools: ToolCalls) -> None:
+        self._code = code
+        self._tools = tools
+        self._taking = asyncio.Lock()
+
+    async def take(self, claim: TakeClaim, open_: OpenClaim) -> None:
+        """Records what the program takes now."""
+        code = self._code
+        begun = code.begun(open_, claim.what, "take", "read")
+        async with self._taking:  # so that the log shows which messages each has heard
+            value = await self._taken(claim)
+            code.outlet.emit(begun)
+            code.end(await code.ok(open_, value))
+
+    async def _taken(self, claim: TakeClaim) -> Any:
+        match claim.what:
+            case "steering":
+                return await self._heard()
+            case "history":
+                return await self._code.around.history(claim.limit, claim.as_context)
+            case "tools":
+                await self._tools.open()
+                return [
+                    ServerTool(it.name, it.description, dict(it.input_schema))
+                    for it in self._code.around.tools.specs
+                ]
+
+    async def _heard(self) -> Sequence[str]:
+        """What the user has sent since the program last asked.
+
+        Taking it in writes to the log; what an earlier run took in and could not pass on comes first.
+        """
+        code = self._code
+
+        async def take_in() -> None:
+            code.steered += await code.around.steering()
+
+        await code.outlet.store(Alone(take_in))
+        heard, code.steered = code.steered, []
+        return [it.content for it in heard]
+
+    async def usage(self, claim: UsageClaim, open_: OpenClaim) -> None:
+        """Charges a model call that the program made itself, with the cost that it names or by our price."""
+        code = self._code
+        begun = code.begun(open_, "usage", "take", "write")
+        used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
+        priced = code.around.spending(begun.step_id).priced(claim.model, used)
+        code.outlet.emit(begun)
+        code.used += priced
+        code.end(await code.ok(open_, None), UsageReported.of(priced, claim.model))
+
+    async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
+        """Records a point to start from; one that an earlier run recorded is not recorded again."""
+        code = self._code
+        if not code.claims.has_caught_up:
+            return Result(claim.id, NULL, settle=False)
+        try:
+            value = await code.stored(claim.value)
+            state = await code.stored(claim.state) if bytes(claim.state) else None
+        except TooLarge as exc:
+            error = ProgramError("StepResultTooLarge", str(exc))
+            return ClaimFailed(claim.id, error, RESULT_TOO_LARGE, settle=False)
+        saved = StateSaved(
+            claim.scope,
+            code.now(),
+            value=value.value,
+            ref=value.ref,
+            state=state.value if state else NOTHING,
+            state_ref=state.ref if state else None,
+        )
+        if state is not None:
+            code.saved = saved
+        await code.outlet.store(Together((saved,)))
+        return Result(claim.id, NULL, at=saved.at, settle=False)

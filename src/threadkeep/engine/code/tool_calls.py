@@ -1,0 +1,265 @@
+"""Tool calls of a program: of the agent's servers, of the client, and of its own functions that a model or
+its user sees as tools.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from threadkeep.domain.events import ApprovalRequest, ToolResultStored
+from threadkeep.domain.ids import PayloadId, derived_uuid
+from threadkeep.domain.payload import Lost
+from threadkeep.domain.tool_rules import Rules, ToolAccess, ToolEffect, ToolRule, access_of
+from threadkeep.engine.batch import Batch
+from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.questions import AGENT
+from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.steps import UNKNOWN, Steps
+from threadkeep.engine.ending import UnfinishedCall, interrupted
+from threadkeep.engine.journal import Dispatched, InputAwaited, StepBegun, StepEnded
+from threadkeep.engine.loop import Together
+from threadkeep.engine.model_call import FinishedCall
+from threadkeep.engine.replay import OpenBatch
+from threadkeep.engine.tools import clean_use
+from threadkeep.engine.turn_tools import TurnTools
+from threadkeep.ports.gateway import ToolResultBlock, ToolUse
+from threadkeep.ports.tools import GivenInput, Returned, Tool, Unavailable
+from threadkeep.wire.programs import (
+    DENIED,
+    OUTCOME_UNKNOWN,
+    CallClaim,
+    CallReturned,
+    Effect,
+    ProgramError,
+    StepClaim,
+    StepDone,
+)
+
+LEFT = "The agent's code no longer waits for this call."
+TOOL_FAILED = "The tool failed."
+
+Ran = Callable[[Mapping[str, Any]], Awaitable[StepDone]]
+
+
+class ProgramTool:
+    """One function of a program as a session of tools."""
+
+    def __init__(self, tool: Tool, ran: Ran) -> None:
+        self._tool = tool
+        self._ran = ran
+        self.done: StepDone | None = None
+        """What the function came to."""
+
+    async def list(self) -> tuple[Sequence[Tool], Sequence[Unavailable]]:
+        """The function."""
+        return (self._tool,), ()
+
+    async def call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, key: str, given: GivenInput | None = None
+    ) -> AsyncGenerator[Returned]:
+        """Runs it where the program is. Its exception is for the program; the user and models hear less."""
+        done = self.done = await self._ran(arguments)
+        if done.error is not None:
+            yield Returned("error", error=done.error.message if done.shown else TOOL_FAILED)
+        else:
+            yield Returned("ok", result=msgspec.json.decode(done.value))
+
+
+class ToolCalls:
+    """Carries out a program's tool calls, also several at once, under the agent's rules."""
+
+    def __init__(self, code: RunningCode, steps: Steps) -> None:
+        self._code = code
+        self._steps = steps
+        self._opened: asyncio.Task[None] | None = None
+        self._calls: dict[str, UnfinishedCall] = {it.tool_call_id: it for it in code.state.open_calls}
+        self._names: dict[int, str] = {}
+        """The tool calls that steps of the program run as, by the claims' numbers."""
+        self.waiting: set[str] = set()
+        """The calls that wait for the user."""
+
+    @property
+    def open_calls(self) -> Sequence[UnfinishedCall]:
+        """The calls that have no result yet."""
+        return list(self._calls.values())
+
+    def call_of(self, id_: int) -> str | None:
+        """The tool call that a step of the program runs as."""
+        return self._names.get(id_)
+
+    async def open(self) -> None:
+        """Lists the tools of the agent's servers, once."""
+        if self._opened is None:
+            self._opened = asyncio.create_task(self._open())
+        await asyncio.shield(self._opened)
+
+    async def _open(self) -> None:
+        for notice in await self._code.around.tools.open(frozenset()):
+            if notice not in self._code.state.noticed:
+                self._code.outlet.emit(notice)
+
+    async def call(self, claim: CallClaim, open_: OpenClaim) -> None:
+        """Calls a tool of the agent's servers, or of the client."""
+        await self.open()
+        use = clean_use(ToolUse(claim.call_id or self._id_of(open_), claim.tool, claim.arguments))
+        begun = self._code.begun(open_, claim.tool, "tool", "write")
+        await self._carry_out(_Calling(open_, begun, use, self._code.around.tools))
+
+    async def step(self, claim: StepClaim, open_: OpenClaim) -> None:
+        """Runs a function of the program that is shown as a tool's call."""
+        code = self._code
+        name = claim.name
+        tool = Tool(
+            AGENT,
+            name,
+            claim.title or "",
+            claim.schema or {"type": "object"},
+            claim.timeout_s or 0,
+            is_own=True,
+            effect=ToolEffect(claim.effect),
+        )
+
+        use = clean_use(ToolUse(claim.call_id or self._id_of(open_), name, claim.arguments or {}))
+        begun = code.begun(open_, name, "tool", claim.effect)
+        before = code.state.calls.get(use.id)
+        attempt = before.dispatch.attempt + 1 if before and before.dispatch else 1
+
+        async def ran(arguments: Mapping[str, Any]) -> StepDone:
+            return await self._steps.run(claim, open_, begun, attempt, dict(arguments))
+
+        session = ProgramTool(tool, ran)
+        rules = made_stricter(code.around.rules, claim)
+        tools = TurnTools(code.around.toolbox(session), code.around.requests, rules)
+        await tools.open(frozenset())
+        await self._carry_out(_Calling(open_, begun, use, tools, claim, session))
+
+    def _id_of(self, open_: OpenClaim) -> str:
+        turn = self._code.turn
+        return f"call_{derived_uuid(turn.started_at, turn.id, open_.key).replace('-', '')}"
+
+    async def _carry_out(self, calling: "_Calling") -> None:
+        code, open_, begun, use = self._code, calling.open, calling.begun, calling.use
+        code.voices.restart(begun.step_id)
+        called = await calling.tools.called(use)
+        self._calls[use.id] = called
+        code.outlet.emit(Together((begun,) if use.id in code.state.calls else (begun, called)))
+        if calling.step is not None:
+            self._names[calling.step.id] = use.id
+        share = code.requests.share()
+        try:
+            open_batch = OpenBatch(FinishedCall(0, "tool_use", (use,)), code.state.calls)
+            batch = await calling.tools.batch(
+                open_batch,
+                code.timer,
+                room=code.around.result_tokens,
+                user_requests=share,
+                wait_for_user=partial(self._wait, use.id),
+            )
+            await self._run(calling, batch)
+            await code.voices.spoken(begun.step_id)
+        except asyncio.CancelledError:
+            if open_.is_cancelled:
+                ended = code.failed(open_, None, status="cancelled", is_progress=True)
+                code.end(ended, interrupted(called, LEFT))
+                del self._calls[use.id]
+            raise
+        finally:
+            share.close()
+            code.voices.end(begun.step_id)
+
+    async def _wait(
+        self, call_id: str, requests: frozenset[str], woken: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.waiting.add(call_id)
+        with self._code.activity.waiting(requests):
+            await woken()
+        self.waiting.discard(call_id)
+
+    async def _run(self, calling: "_Calling", batch: Batch) -> None:
+        outlet = self._code.outlet
+        async with aclosing(batch.run()) as steps:
+            async for step in steps:
+                match step:
+                    case Dispatched() | InputAwaited() | ApprovalRequest():
+                        await outlet.store(step)
+                    case ToolResultStored():
+                        ((block, *_),) = batch.reads()
+                        self._code.end(await self._ended(calling, step, block), step)
+                        del self._calls[calling.use.id]
+                    case _:
+                        outlet.emit(step)
+
+    async def _ended(
+        self, calling: "_Calling", stored: ToolResultStored, reads: ToolResultBlock
+    ) -> StepEnded:
+        """What the program receives of a call; a step that only asks first gets its function's own value."""
+        code, open_ = self._code, calling.open
+        is_progress = calling.effect == "write" or calling.asked
+        took = stored.duration_ms
+        if calling.is_tool:
+            value = CallReturned(stored.status, reads.content, await self._result(stored), stored.error)
+            return await code.ok(open_, value, duration_ms=took, is_progress=is_progress)
+        done = calling.session.done if calling.session else None
+        match stored.status:
+            case "ok" if done is not None:
+                return await code.ok(open_, done.value, duration_ms=took, is_progress=is_progress)
+            case "error" if done is not None and done.error is not None:
+                return code.failed(open_, done.error, duration_ms=took, is_progress=is_progress)
+            case "denied":
+                error, code_ = ProgramError("Denied", stored.error or ""), DENIED
+                return code.failed(open_, error, code_, is_progress=True)
+            case "unknown":
+                error = ProgramError("OutcomeUnknown", UNKNOWN)
+                return code.failed(open_, error, OUTCOME_UNKNOWN, status="unknown", is_progress=True)
+            case _:
+                error = ProgramError("StepFailed", stored.error or TOOL_FAILED)
+                return code.failed(open_, error, duration_ms=took, is_progress=is_progress)
+
+    async def _result(self, stored: ToolResultStored) -> Any:
+        """A result as a whole, wherever it is stored."""
+        if (ref := stored.refs.get("result")) is None:
+            return stored.result
+        content = (await self._code.around.load([PayloadId(ref)]))[PayloadId(ref)]
+        return stored.result if isinstance(content, Lost) else Raw(content)
+
+
+@dataclass(frozen=True, slots=True)
+class _Calling:
+    """A call on its way to its tool."""
+
+    open: OpenClaim
+    begun: StepBegun
+    use: ToolUse
+    tools: TurnTools
+    step: StepClaim | None = None
+    """The function of the program that it runs, if it is one."""
+    session: ProgramTool | None = None
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether a model reads the result, or the program as a model would."""
+        return self.step is None or self.step.is_tool
+
+    @property
+    def asked(self) -> bool:
+        """Whether its user decides on it."""
+        return self.step is not None and self.step.access == "ask"
+
+    @property
+    def effect(self) -> Effect:
+        """What a second call would do."""
+        return self.step.effect if self.step else "write"
+
+
+def made_stricter(rules: Rules, claim: StepClaim) -> Rules:
+    """The owner's rules, and what the code itself asks for: neither can allow what the other doesn't."""
+    access = access_of(rules, AGENT, claim.name)
+    if access is ToolAccess.ALLOW and claim.access == "ask":
+        access = ToolAccess.ASK
+    return {**rules, f"{AGENT}.{claim.name}": ToolRule(access, ToolEffect(claim.effect))}

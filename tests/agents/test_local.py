@@ -1,0 +1,167 @@
+"""Agents in the server's process: in a thread of their own."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from threadkeep.agents import Agent, BlockingTurn, LocalPrograms, Turn, agent
+from threadkeep.ports.programs import ProgramLost, ProgramRun
+from threadkeep.testing.waiting import until
+from threadkeep.wire.programs import (
+    Cancel,
+    End,
+    FromProgram,
+    Output,
+    Result,
+    Run,
+    Start,
+    StartConversation,
+    StartMessage,
+    StartUser,
+    StepClaim,
+    StepDone,
+)
+
+
+def start_of(it: Agent) -> Start:
+    return Start(
+        turn="t1",
+        run=1,
+        agent=it.key,
+        version=it.version,
+        user=StartUser("u1"),
+        conversation=StartConversation("c1", "Title"),
+        message=StartMessage("m1", "hello"),
+        at=1_000,
+    )
+
+
+async def next_of(run: ProgramRun) -> FromProgram:
+    async with asyncio.timeout(10):
+        return await run.receive()
+
+
+async def serve_steps(run: ProgramRun) -> End:
+    """Lets a program run all its steps, to its end."""
+    while True:
+        match await next_of(run):
+            case StepClaim(id=id_):
+                run.send(Run(id_, "key"))
+            case StepDone(re, value):
+                run.send(Result(re, value))
+            case End() as end:
+                return end
+            case _:
+                pass
+
+
+@agent()
+async def says_its_thread(turn: Turn) -> str:
+    await turn.say(threading.current_thread().name)
+    return await turn.step(thread_name)
+
+
+@agent()
+def says_its_thread_blocking(turn: BlockingTurn) -> str:
+    turn.say(threading.current_thread().name)
+    return turn.step(thread_name)
+
+
+def thread_name() -> str:
+    return threading.current_thread().name
+
+
+let_go = threading.Event()
+
+
+@agent()
+async def blocks(turn: Turn) -> str:
+    let_go.wait(20)
+    return "done"
+
+
+@agent()
+async def exits(turn: Turn) -> None:
+    async def exit_now() -> None:
+        raise SystemExit(3)
+
+    task = asyncio.create_task(exit_now())
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), SystemExit)
+
+
+@pytest.fixture
+async def programs() -> AsyncGenerator[LocalPrograms]:
+    programs = LocalPrograms([says_its_thread, says_its_thread_blocking, blocks, exits])
+    yield programs
+    let_go.set()
+    await programs.close()
+    let_go.clear()
+
+
+async def test_functions_run_in_the_agents_thread_and_plain_ones_in_threads_of_their_own(
+    programs: LocalPrograms,
+):
+    run = programs.start(start_of(says_its_thread))
+    output = await next_of(run)
+    assert isinstance(output, Output)
+    assert output.items[0].text == "agents"  # type: ignore[union-attr]
+    assert (await serve_steps(run)).text == "agents-step-1"
+
+    run = programs.start(start_of(says_its_thread_blocking))
+    output = await next_of(run)
+    assert isinstance(output, Output)
+    assert output.items[0].text == "agents-function-1"  # type: ignore[union-attr]
+    assert (await serve_steps(run)).text == "agents-step-1"
+
+
+async def test_system_exit_in_a_task_of_an_agent_ends_neither_its_turn_nor_the_thread(
+    programs: LocalPrograms,
+):
+    assert (await serve_steps(programs.start(start_of(exits)))).status == "completed"
+    assert (await serve_steps(programs.start(start_of(says_its_thread)))).status == "completed"
+
+
+async def test_an_agent_that_blocks_the_loop_is_named_and_does_not_answer(
+    programs: LocalPrograms, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING, "threadkeep.agents")
+    run = programs.start(start_of(blocks))
+    assert run.answers
+    await until(lambda: not run.answers)
+    await until(lambda: bool(caplog.messages))
+    assert 'agent "blocks" blocks the event loop (test_local.py:' in caplog.messages[0]
+    assert "in blocks) for" in caplog.messages[0]
+    assert programs.blocked_s > 0
+
+    let_go.set()
+    assert (await serve_steps(run)).text == "done"
+    await until(lambda: run.answers)
+    assert len(caplog.messages) == 2
+    assert "no longer blocks" in caplog.messages[1]
+    assert programs.blocked_total_s > 0
+
+
+async def test_closing_while_an_agent_blocks_ends_its_runs(programs: LocalPrograms):
+    run = programs.start(start_of(blocks))
+    closing = asyncio.create_task(programs.close())
+    with pytest.raises(ProgramLost):
+        await next_of(run)
+    let_go.set()
+    await closing
+    with pytest.raises(ProgramLost):
+        programs.start(start_of(says_its_thread))
+
+
+async def test_nothing_of_a_closed_run_arrives(programs: LocalPrograms):
+    run = programs.start(start_of(says_its_thread))
+    await next_of(run)
+    await run.close()
+    run.send(Cancel("abort"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            while True:
+                await run.receive()

@@ -1,0 +1,510 @@
+"""Turns of agents in code, killed after every write to their logs: they end alike, no effect is repeated."""
+
+import asyncio
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
+from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
+from threadkeep.agents import AgentError, Denied, OutcomeUnknown, Turn, agent, step_key, tool
+from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.events import (
+    Done,
+    Failed,
+    IterationRestart,
+    Notice,
+    StepChanged,
+    Text,
+    ToolCalled,
+    ToolResultStored,
+)
+from threadkeep.engine.code import codes
+from threadkeep.engine.code.run import AGENT_FAILED
+from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
+from threadkeep.engine.stop import Stop
+from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
+
+
+class World:
+    """What steps read and change, and how often."""
+
+    def __init__(self) -> None:
+        self.reads: list[Any] = []
+        self.writes: list[Any] = []
+
+    async def read(self, what: Any) -> Any:
+        """Has no effect."""
+        self.reads.append(what)
+        return what
+
+    async def write(self, what: Any) -> str:
+        """Has one."""
+        self.writes.append(what)
+        return f"wrote {what}"
+
+
+def said(*texts: str) -> list[Step]:
+    """A model's reply."""
+    return [*(TextDelta(it) for it in texts), ModelUsage(10, 5), ModelStopped("end_turn")]
+
+
+def models(*replies: list[Step]) -> Callable[[], InMemoryGateway]:
+    """A model that says the same in every try, however often a call is repeated."""
+    return lambda: InMemoryGateway(*replies, *(replies[-1:] * 50))
+
+
+def ends_alike(whole: CodeTurn, killed: list[CodeTurn]) -> None:
+    """All turns end as the one does that nobody killed."""
+    for turn in killed:
+        assert turn.end == whole.end
+        assert turn.shown == whole.shown
+
+
+async def test_a_refund_survives_a_kill_after_every_entry():
+    worlds: list[World] = []
+
+    def make() -> CodeTurn:
+        world = World()
+        worlds.append(world)
+
+        @agent(name="Orders")
+        async def orders(turn: Turn):
+            order = await turn.step(world.read, {"id": 7, "total": 120}, effect="read", name="find_order")
+            await turn.say(f"Order {order['id']} costs {order['total']} €. ")
+            if await turn.ask("Refund it?", choices=["yes", "no"]) != "yes":
+                return "Then it stays as it is."
+            await turn.step(world.write, order["id"], name="refund")
+            await turn.model("Write one kind sentence about the refund.")
+            return None
+
+        return CodeTurn([orders], gateway=models(said("Your money ", "is back.")), answer=answers("yes"))
+
+    whole, killed = await killed_everywhere(make)
+    assert isinstance(whole.end, Done)
+    assert whole.shown == "Order 7 costs 120 €. \n\nYour money is back."
+    for turn, world in zip(killed, worlds[1:], strict=False):
+        assert len(world.writes) <= 1
+        assert len(turn.requests.times_asked) == 1
+        if isinstance(turn.end, Failed):  # killed while it refunded
+            assert turn.end.code == codes.OUTCOME_UNKNOWN
+            statuses = [it.status for it in turn.entries if isinstance(it, StepEnded)]
+            assert "unknown" in statuses
+        else:
+            assert turn.shown == whole.shown
+            assert world.writes == [7]
+
+
+async def test_results_reach_the_branch_that_asked_for_them():
+    def make() -> CodeTurn:
+        @agent()
+        async def parallel(turn: Turn):
+            async def branch(city: str, wait_s: float) -> str:
+                await asyncio.sleep(wait_s)
+
+                async def temperature(of: str) -> str:
+                    await asyncio.sleep(0.004 - wait_s)
+                    return f"{of} 20"
+
+                return f"{city}: {await turn.step(temperature, city, effect='read')}"
+
+            found = await asyncio.gather(branch("Paris", 0.004), branch("Oslo", 0.002), branch("Rome", 0))
+            return "; ".join(found)
+
+        return CodeTurn([parallel])
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "Paris: Paris 20; Oslo: Oslo 20; Rome: Rome 20"
+    ends_alike(whole, killed)
+
+
+async def race(turn: Turn) -> str:
+    """The first of three wins; the others are cancelled."""
+
+    async def wait(number: int) -> int:
+        await asyncio.sleep(0.002 * number)
+        return number
+
+    tasks = [asyncio.ensure_future(turn.step(wait, it, effect="read")) for it in (3, 1, 2)]
+    done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    await asyncio.gather(*pending, return_exceptions=True)
+    return f"first: {sorted(it.result() for it in done)}"
+
+
+async def completed_in_order(turn: Turn) -> str:
+    async def wait(number: int) -> int:
+        await asyncio.sleep(0.002 * number)
+        return number
+
+    steps = [turn.step(wait, it, effect="read") for it in (3, 1, 2)]
+    return " ".join([str(await it) for it in asyncio.as_completed(steps)])
+
+
+async def gives_up(turn: Turn) -> str:
+    async def wait() -> str:
+        await asyncio.sleep(30)
+        return "late"
+
+    try:
+        async with asyncio.timeout(0.01):
+            await turn.step(wait, effect="read")
+    except TimeoutError:
+        await turn.say("It took too long. ")
+    return str(await turn.step(abs, -3, effect="read"))
+
+
+async def one_of_a_group_fails(turn: Turn) -> str:
+    async def fails(number: int) -> int:
+        await asyncio.sleep(0.001)
+        raise ValueError("no luck")
+
+    async def wait(number: int) -> int:
+        await asyncio.sleep(5)
+        return number
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(turn.step(fails, 1, effect="read"))
+            group.create_task(turn.step(wait, 2, effect="read"))
+    except* ValueError as exc:
+        await turn.say(f"failed: {exc.exceptions[0]}")
+    return "."
+
+
+async def in_the_background(turn: Turn) -> str:
+    async def wait(number: int) -> int:
+        await asyncio.sleep(0.001 * number)
+        return number
+
+    task = asyncio.ensure_future(turn.step(wait, 4, effect="read"))
+    first = [await turn.step(wait, it, effect="read") for it in (1, 2)]
+    return f"{first} {await task}"
+
+
+@pytest.mark.parametrize(
+    "program", [race, completed_in_order, gives_up, one_of_a_group_fails, in_the_background]
+)
+async def test_what_depends_on_timing_goes_as_it_went(program: Any):
+    """The winner of a race may differ from run to run, but not between the runs of one turn."""
+    for at in itertools.count(1):
+        turn = CodeTurn([agent(key="timing")(program)])
+        await turn.run(commits=at)
+        if turn.end is not None:
+            break
+        recorded = [it for it in turn.entries if isinstance(it, StepEnded)]
+        await turn.run()
+        assert isinstance(turn.end, Done)
+        ended = [it for it in turn.entries if isinstance(it, StepEnded)]
+        assert ended[: len(recorded)] == recorded
+        again = CodeTurn([agent(key="timing")(program)], entries=turn.entries[:-1])
+        await again.run()
+        assert again.shown == turn.shown
+        assert not any(isinstance(it, Notice) for it in again.events)
+
+
+async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
+    world = World()
+    heard: list[str] = []
+
+    @agent()
+    async def pays(turn: Turn):
+        try:
+            await turn.step(world.write, 7)
+        except OutcomeUnknown:
+            heard.append("unknown")
+            return "Nobody knows."
+        return "Paid."
+
+    turn = CodeTurn([pays])
+    begun = 0
+    while not any(isinstance(it, StepBegun) for it in turn.entries):
+        begun += 1
+        turn = CodeTurn([pays])
+        await turn.run(commits=begun)
+    world.writes.clear()
+    await turn.run()
+    assert (turn.shown, heard, world.writes) == ("Nobody knows.", ["unknown"], [])
+    steps = [it.status for it in turn.events if isinstance(it, StepChanged)]
+    assert steps[-1] == "unknown"
+
+
+@pytest.mark.parametrize(("effect", "runs"), [("read", 2), ("idempotent", 2)])
+async def test_what_may_run_twice_runs_again_with_its_key(effect: Any, runs: int):
+    keys: list[str] = []
+
+    @agent()
+    async def looks(turn: Turn):
+        async def look() -> str:
+            keys.append(step_key())
+            return "seen"
+
+        return await turn.step(look, effect=effect)
+
+    turn = CodeTurn([looks])
+    at = 1
+    while not keys:
+        turn = CodeTurn([looks])
+        await turn.run(commits=at)
+        at += 1
+    if any(isinstance(it, StepEnded) for it in turn.entries):
+        pytest.skip("the step ended before the kill")
+    await turn.run()
+    assert turn.shown == "seen"
+    assert len(set(keys)) == 1
+
+
+@pytest.mark.parametrize("change", ["an argument", "a step removed", "swapped", "added before"])
+async def test_changed_code_is_found_before_it_does_anything(change: str):
+    world = World()
+
+    def program(version: str) -> Any:
+        @agent(key="changes")
+        async def changes(turn: Turn):
+            names = {
+                "": ["one", "two", "three"],
+                "an argument": ["one", "deux", "three"],
+                "a step removed": ["two", "three"],
+                "swapped": ["two", "one", "three"],
+                "added before": ["zero", "one", "two", "three"],
+            }[version]
+            for name in names:
+                await turn.step(world.write, name)
+            return "done"
+
+        return changes
+
+    turn = CodeTurn([program("")])
+    at = 1
+    while sum(isinstance(it, StepEnded) for it in turn.entries) < 2:
+        turn = CodeTurn([program("")])
+        await turn.run(commits=at)
+        at += 1
+    world.writes.clear()
+    turn.agents = [program(change)]
+    await turn.run()
+    assert world.writes == [] or change == "swapped"
+    if change == "swapped":  # both are recorded: their order doesn't matter to what they are
+        return
+    assert isinstance(turn.end, Failed)
+    assert turn.end.code == codes.REPLAY_DIVERGED
+    (diverged,) = [it for it in turn.entries if isinstance(it, ReplayDiverged)]
+    assert diverged.recorded and diverged.asked
+
+
+async def test_code_added_behind_the_crash_just_runs():
+    world = World()
+
+    def program(names: list[str]) -> Any:
+        @agent(key="grows")
+        async def grows(turn: Turn):
+            for name in names:
+                await turn.step(world.read, name, effect="read")
+            return "done"
+
+        return grows
+
+    turn = CodeTurn([program(["one"])])
+    at = 1
+    while not any(isinstance(it, StepEnded) for it in turn.entries):
+        turn = CodeTurn([program(["one"])])
+        await turn.run(commits=at)
+        at += 1
+    turn.agents = [program(["one", "two"])]
+    await turn.run()
+    assert isinstance(turn.end, Done)
+
+
+async def test_parallel_models_and_a_write_survive_every_kill():
+    worlds: list[World] = []
+
+    def make() -> CodeTurn:
+        world = World()
+        worlds.append(world)
+
+        @agent()
+        async def both(turn: Turn):
+            one, two, done = await asyncio.gather(
+                turn.model("one", show=False), turn.model("two"), turn.step(world.write, 1)
+            )
+            return f" / {len(one.text)} {len(two.text)} {done}"
+
+        return CodeTurn([both], gateway=models(said("abc"), said("abc")))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown.endswith(" / 3 3 wrote 1")
+    for turn, world in zip(killed, worlds[1:], strict=False):
+        assert len(world.writes) <= 1
+        if isinstance(turn.end, Done):
+            assert turn.shown.endswith(" / 3 3 wrote 1")
+            assert turn.shown.count("abc") == 1
+
+
+async def test_a_streaming_step_that_is_cut_off_says_its_text_once():
+    def make() -> CodeTurn:
+        @agent()
+        async def streams(turn: Turn):
+            async def pieces():
+                for piece in ("one ", "two ", "three"):
+                    await asyncio.sleep(0)
+                    yield piece
+
+            text = await turn.step(pieces, effect="idempotent")
+            await turn.say(f" [{text}]")
+
+        return CodeTurn([streams])
+
+    whole, killed = await killed_everywhere(make)
+    assert "one two three" in whole.shown
+    for turn in killed:
+        assert turn.shown == whole.shown
+    assert any(isinstance(event, IterationRestart) for turn in killed for event in turn.events)
+
+
+async def test_a_tool_in_python_asks_before_it_runs_and_runs_once():
+    worlds: list[World] = []
+
+    def make() -> CodeTurn:
+        world = World()
+        worlds.append(world)
+
+        @tool(effect="write", access="ask")
+        async def refund(order_id: int) -> str:
+            """Refunds an order."""
+            return await world.write(order_id)
+
+        @agent(tools=[refund])
+        async def helps(turn: Turn):
+            await turn.run(system="Help.", tools=[refund])
+
+        calls: list[Step] = [
+            ToolUse("1", "refund", {"order_id": 7}),
+            ModelUsage(10, 5),
+            ModelStopped("tool_use"),
+        ]
+        return CodeTurn([helps], gateway=lambda: InMemoryGateway(calls, *[said("Done.")] * 9), answer=allows)
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown.endswith("Done.")
+    assert [it.server for it in whole.events if isinstance(it, ToolCalled)] == ["agent"]
+    for turn, world in zip(killed, worlds[1:], strict=False):
+        assert len(world.writes) <= 1
+        results = [it for it in turn.events if isinstance(it, ToolResultStored)]
+        assert len(results) <= 1
+
+
+async def test_a_denied_step_raises_and_does_not_run():
+    world = World()
+
+    @agent()
+    async def asks(turn: Turn):
+        try:
+            await turn.step(world.write, 7, access="ask", name="refund")
+        except Denied:
+            return "Not allowed."
+        return "Refunded."
+
+    def denies(asking: Any) -> Decision:
+        return Decision(action=ApprovalAction.DENY, at=0)
+
+    turn = await CodeTurn([asks], answer=denies).run()
+    assert (turn.shown, world.writes) == ("Not allowed.", [])
+
+
+async def test_tools_of_servers_are_called_and_their_results_returned():
+    @agent()
+    async def sums(turn: Turn):
+        returned = await turn.call("adds", {"a": 1, "b": 2})
+        return f"{returned.result}"
+
+    turn = await CodeTurn([sums], tools=InMemoryTools(adds=adds)).run()
+    assert "3" in turn.shown
+    assert [it.tool_name for it in turn.events if isinstance(it, ToolCalled)] == ["adds"]
+
+
+async def test_code_that_raises_fails_without_its_words():
+    @agent()
+    async def breaks(turn: Turn):
+        raise RuntimeError("secret")
+
+    turn = await CodeTurn([breaks]).run()
+    assert isinstance(turn.end, Failed)
+    assert (turn.end.code, turn.end.message) == (codes.AGENT_FAILED, AGENT_FAILED)
+
+
+async def test_an_error_for_the_user_is_shown():
+    @agent()
+    async def breaks(turn: Turn):
+        raise AgentError("Order 7 doesn't exist.")
+
+    turn = await CodeTurn([breaks]).run()
+    assert isinstance(turn.end, Failed)
+    assert turn.end.message == "Order 7 doesn't exist."
+
+
+async def test_the_same_output_again_is_shown_once_and_other_output_is_noticed():
+    runs: list[int] = []
+
+    @agent()
+    async def talks(turn: Turn):
+        runs.append(1)
+        await turn.say("The same. ")
+        if len(runs) > 1:
+            await turn.say("Something else. ")
+        else:
+            await turn.say("At first. ")
+        await turn.step(abs, -1, effect="read")
+        return "End."
+
+    turn = CodeTurn([talks])
+    at = 1
+    while not any(isinstance(it, StepBegun) for it in turn.entries):
+        runs.clear()
+        turn = CodeTurn([talks])
+        await turn.run(commits=at)
+        at += 1
+    await turn.run()
+    assert turn.shown.count("The same. ") == 1
+    assert [it.code for it in turn.events if isinstance(it, Notice)] == [codes.OUTPUT_DIFFERED]
+
+
+async def test_a_stop_ends_the_turn_and_keeps_what_was_said():
+    stop, loop = Stop(), asyncio.get_running_loop()
+
+    async def wait() -> None:
+        loop.call_soon_threadsafe(stop.request, "abort")
+        await asyncio.sleep(30)
+
+    @agent()
+    async def waits(turn: Turn):
+        await turn.say("Wait. ")
+        await turn.step(wait, effect="read")
+
+    turn = CodeTurn([waits])
+    await turn.run(stop=stop)
+    assert isinstance(turn.end, Done) and turn.end.status == "CANCELLED"
+    assert turn.shown == "Wait. "
+
+
+async def test_too_many_steps_end_the_turn():
+    @agent()
+    async def spins(turn: Turn):
+        while True:
+            await turn.step(abs, -1, effect="read")
+
+    turn = await CodeTurn([spins], most_steps=20).run()
+    assert isinstance(turn.end, Failed)
+    assert turn.end.code == codes.STEP_LIMIT
+
+
+async def test_nothing_said_is_an_empty_reply():
+    @agent()
+    async def is_silent(turn: Turn):
+        await turn.step(abs, -1, effect="read")
+
+    turn = await CodeTurn([is_silent]).run()
+    assert isinstance(turn.end, Failed)
+    assert not [it for it in turn.events if isinstance(it, Text)]
