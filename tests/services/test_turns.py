@@ -14,7 +14,7 @@ from tests.making import ALICE, keep_agent, keep_conversation, spending_of
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
 from threadkeep.context.tool_results import TURN_ENDED
-from threadkeep.domain.caps import TurnCaps
+from threadkeep.domain.caps import NO_CAPS, TurnCaps
 from threadkeep.domain.events import Text, ToolCalled, ToolResultStored, TurnEvent
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus
@@ -42,6 +42,7 @@ from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.creations import Creations
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.files import Files
 from threadkeep.services.history import History
@@ -103,7 +104,8 @@ class Talking:
             self.history,
             self.jobs,
         )
-        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS)
+        creations = Creations(self.store.stored_bytes, NO_LIMITS, NO_CAPS)
+        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS, creations)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

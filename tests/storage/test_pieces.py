@@ -478,7 +478,7 @@ async def test_user_whose_deletion_goes_on_counts_as_deleted(database: Database)
     assert await store.users.half_deleted() == []
 
 
-BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_file_uses"}
+BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_call_receipts", "tk_file_uses"}
 FEW_OF_A_USER = {
     "tk_allowances", "tk_collections", "tk_imports", "tk_keys", "tk_reservations", "tk_agents",
     "tk_contents",  # with the files

@@ -205,7 +205,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.background.history,
         parts.background.jobs,
     )
-    starts = TurnStarts(store, node.runner, replies, adapters.allowances, caps)
+    starts = TurnStarts(store, node.runner, replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours
     node.runner.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
     await node.recover_abandoned()
@@ -263,7 +263,7 @@ def _build_services(
         sending=sending,
         approvals=approvals,
         running_turns=running_turns,
-        queue=Queue(store, turns, clock, caps),
+        queue=Queue(store, turns, parts.creations, clock, caps),
         branches=Branches(store, turns, history, parts.creations, clock, caps),
         added_messages=AddedMessages(store, conversations, sending, turns, history, clock, caps),
         outside=Outside(store, agents, conversations, sending, approvals, clock),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
+from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
@@ -181,6 +181,21 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentCode:
+    """The program that an agent is, as its newest code declares it."""
+
+    key: str
+    """Identifies the program for ever."""
+    version: int
+    declared: tuple[str, ...] = ()
+    """The fields and settings that the code declares; the latter as `settings.starters`. Nobody else changes
+    them.
+    """
+    timeout_s: float | None = None
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An agent. `version` counts its changes and guards against lost updates."""
 
@@ -198,6 +213,8 @@ class Agent:
     created_at: int
     updated_at: int
     deleted_at: int | None = None
+    code: AgentCode | None = None
+    """Set if it is a program."""
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
@@ -238,6 +255,16 @@ class Agent:
         if not self.is_open_to(user):
             raise Forbidden("Only the agent's owner or an admin can do this.")
 
+    def check_leaves_code(self, changed: "Agent") -> None:
+        """Refuses a change of what the agent's code declares."""
+        for name in self.code.declared if self.code else ():
+            if _field(self, name) != _field(changed, name):
+                raise AgentInCode(
+                    f"The agent's code declares `{name}`; change it there.",
+                    param=name,
+                    details={"readOnly": list(self.code.declared) if self.code else []},
+                )
+
     def check_name_is_free(self, default: "Agent") -> None:
         """Refuses a public agent whose name others could mistake for the default agent's."""
         if (
@@ -256,7 +283,33 @@ class Agent:
         if self.is_default:
             raise Forbidden("You can't delete the default agent.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
-        return replace(self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1)
+        return replace(
+            self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1, code=None
+        )
+
+    def declared_by(self, newer: "Agent") -> "Agent":
+        """The agent with what newer code of its declares; the rest stays as an admin has left it."""
+        assert newer.code is not None
+        before = set(self.code.declared) if self.code else set[str]()
+        names = before | set(newer.code.declared)
+        fields = {it: getattr(newer, it) for it in names if "." not in it}
+        settings = {it.partition(".")[2]: _field(newer, it) for it in names if "." in it}
+        timeout_s = newer.code.timeout_s
+        if timeout_s is not None and (self.code is None or self.code.timeout_s != timeout_s):
+            settings["generation_timeout_s"] = timeout_s
+        return replace(
+            self,
+            **fields,
+            settings=replace(self.settings, **settings),
+            code=newer.code,
+            updated_at=newer.updated_at,
+            version=self.version + 1,
+        )
+
+
+def _field(agent: Agent, name: str) -> object:
+    first, _, setting = name.partition(".")
+    return getattr(agent.settings, setting) if setting else getattr(agent, first)
 
 
 def _letters(name: str) -> str:

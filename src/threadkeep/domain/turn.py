@@ -64,6 +64,15 @@ class BegunWith:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnCode:
+    """The program that a turn needs: its agent is one."""
+
+    key: str
+    version: int | None = None
+    """Of the code that began to run it; None as long as none has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One run of the agent. At most one live turn runs in a conversation."""
 
@@ -82,6 +91,8 @@ class Turn:
     key_id: KeyId | None = None
     """The API key that began it; None if its user did so themselves."""
     begun_with: BegunWith | None = None
+    code: TurnCode | None = None
+    """Set if its agent is a program."""
 
     @property
     def is_active(self) -> bool:

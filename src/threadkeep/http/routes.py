@@ -741,10 +741,12 @@ _TABLE = (
     Route(
         "GET",
         "/api/artifacts/{artifact_id}",
-        reports.get_artifact,
+        files.get_artifact,
         "Reports",
-        errors=(ArtifactNotFound,),
-        gives={"Content-Disposition": "An attachment with the file's name."},
+        errors=(ArtifactNotFound, RangeNotSatisfiable),
+        also=(206,),
+        headers=_RANGE,
+        gives=_FILE_HEADERS | {"Content-Disposition": "An attachment with the file's name."},
     ),
     Route(
         "POST",

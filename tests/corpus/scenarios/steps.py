@@ -27,7 +27,6 @@ from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import START
 from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.mcp.turns import news
-from threadkeep.protocols.narrator import Narrator
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead
 from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead
 
@@ -80,7 +79,7 @@ async def steps(stage: Stage) -> None:
     _note(stage, "openai", b"".join(map(response.encode, PAUSED)) + response.end(StreamEnd.PAUSED))
     completion = CompletionEncoder(CompletionHead("chatcmpl-1", 0, "orders", len(PAUSED)), with_usage=True)
     _note(stage, "openai", b"".join(map(completion.encode, EVENTS)) + completion.end(StreamEnd.OVER))
-    progress = Narrator(news)
+    progress = news()
     _note(stage, "mcp", "".join(it for event in EVENTS for it in progress.narrate(event.body)).encode())
 
 

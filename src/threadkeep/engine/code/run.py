@@ -45,11 +45,10 @@ from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
 from threadkeep.engine.journal import ReplayDiverged
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
-from threadkeep.ports.programs import ProgramLost
 from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
@@ -68,6 +67,7 @@ from threadkeep.wire.programs import (
     NoticeItem,
     Output,
     OutputItem,
+    ProgramLost,
     ProgressItem,
     Refused,
     SaveClaim,
@@ -157,7 +157,7 @@ async def run_code(
         yield end
         return
     if kept:
-        yield ReplyState(kept)
+        yield StateLeft(kept)
     if stop.reason == "expire":
         for request_id in serving.open_requests:
             yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)

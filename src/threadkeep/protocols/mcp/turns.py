@@ -73,11 +73,11 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
 
 
 def news() -> Narrator[str]:
-    """What a turn's events mean to somebody who waits for the reply."""
-    return Narrator(_names, text=lambda text: (text,))
+    """What a turn's events mean to somebody who waits for the reply: texts, the names of tools and steps."""
+    return Narrator(_begun, text=lambda text: (text,))
 
 
-def _names(narrated: Narration) -> Sequence[str]:
+def _begun(narrated: Narration) -> Sequence[str]:
     match narrated:
         case Called(event):
             return (f"\n[{event.tool_name}]\n",)

@@ -17,9 +17,11 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
+from threadkeep.services.creations import Creations
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.storage.store import Store
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length
 
 
 class TurnStarts:
@@ -31,6 +33,7 @@ class TurnStarts:
         runner: Runner,
         replies: ModelReplies,
         allowances: Allowances,
+        creations: Creations,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
         self._store = store
@@ -38,6 +41,7 @@ class TurnStarts:
         self._replies = replies
         self._equipment = replies.equipment
         self._allowances = allowances
+        self._creations = creations
         self._caps = caps
         self._claims: set[TurnClaim] = set()
 
@@ -92,6 +96,7 @@ class TurnStarts:
         if claim.is_taken:
             return
         self.check_open()
+        await self._creations.check_turn(user.id, _size_of(begun))
         await self._equipment.spending.check(user, begun, agent)
         await claim.take(self._running_of(user, after), after)
 
@@ -104,6 +109,10 @@ class TurnStarts:
             claim.is_beginning = True
             await self._runner.begin(ready, self._course(user, agent, claim))
         return begun.turn, begun.conversation
+
+    async def check_queued(self, user: User, text: str) -> None:
+        """Refuses a message that is to wait for its turn if its user has no room for it."""
+        await self._creations.check_turn(user.id, ROW_BYTES + byte_length(text))
 
     @asynccontextmanager
     async def _ready(self, begun: BegunTurn) -> AsyncGenerator[BegunTurn]:
@@ -155,3 +164,12 @@ class TurnStarts:
         """Refuses to begin a turn while this process is ending."""
         if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
+
+
+def _size_of(begun: BegunTurn) -> int:
+    """What a turn's start adds to what its user has: a message that waited is there already."""
+    if begun.queue is None:
+        added = begun.user_message.text if begun.user_message else None
+    else:
+        added = begun.queue.added.content if begun.queue.added else None
+    return ROW_BYTES + (0 if added is None else ROW_BYTES + byte_length(added))
