@@ -1,6 +1,11 @@
 """Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
 
+<<<<<<< HEAD
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+=======
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+>>>>>>> limits
 from contextlib import aclosing
 
 from threadkeep.context.attachments import NO_FILES
@@ -20,15 +25,24 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
+<<<<<<< HEAD
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.turn import TurnCode
+=======
+from threadkeep.domain.ids import PayloadId, UserId
+>>>>>>> limits
 from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
+<<<<<<< HEAD
 from threadkeep.engine.loop import StateLeft, TurnStep
 from threadkeep.engine.replay import TurnState, replay
+=======
+from threadkeep.engine.loop import TurnStep
+from threadkeep.engine.replay import Replaying, TurnState
+>>>>>>> limits
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
@@ -80,24 +94,23 @@ class ResumedTurns:
         except (GatewayNotConfigured, ModelNotFound):
             return None
 
-    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+    def resume(self, held: HeldTurn) -> "ReadTurn":
+        """A turn that this node holds, before its log is read."""
+        return ReadTurn(self, held.conversation.user_id)
+
+    def course(self, read: "ReadTurn", *, is_takeover: bool) -> TurnCourse:
         """How a turn runs from the end of its log."""
-        user = _user_of(held, entries)
+        user = read.user
         return TurnCourse(
-            lambda held, control: self._steps(user, held, entries, control, is_takeover=is_takeover),
+            lambda held, control: self._steps(user, held, read, control, is_takeover=is_takeover),
             self._starts.prepare_next_of(user),
         )
 
     async def _steps(
-        self,
-        user: User,
-        held: HeldTurn,
-        entries: Sequence[LogEntry],
-        control: TurnControl,
-        *,
-        is_takeover: bool,
+        self, user: User, held: HeldTurn, read: "ReadTurn", control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
+<<<<<<< HEAD
         if held.turn.code is not None:
             steps = self._code_steps(user, held, held.turn.code, entries, control, is_takeover=is_takeover)
             async with aclosing(steps):
@@ -105,6 +118,9 @@ class ResumedTurns:
                     yield step
             return
         state = await self._state(held, entries)
+=======
+        state = await self._state(held, read)
+>>>>>>> limits
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
@@ -201,11 +217,14 @@ class ResumedTurns:
             return Failed("INTERRUPTED", exc.message, retryable=True)
         return None
 
-    async def _state(self, held: HeldTurn, entries: Sequence[LogEntry]) -> TurnState:
-        """The turn's state. A turn that died before its receipt was stored is prepared again."""
+    async def _state(self, held: HeldTurn, read: "ReadTurn") -> TurnState:
+        """The turn's state, made in a thread: its log may be long. A turn that died before its receipt was
+        stored is prepared again.
+        """
         turn = held.turn
         sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         if sent is None:
+<<<<<<< HEAD
             return replay(entries, None, {})
         payloads = await self._payloads(held, entries)
         model = self._found(turn.model)
@@ -224,6 +243,13 @@ class ResumedTurns:
             for ref in body.refs.values()
         ]
         return await self._store.payloads.load(held.conversation.id, refs)
+=======
+            return await asyncio.to_thread(read.replaying.state, None, {}, NO_FILES)
+        payloads = await self._store.payloads.load(turn.conversation_id, read.refs)
+        model = self._found(turn.model)
+        files = file_rules(model) if model else NO_FILES
+        return await asyncio.to_thread(lambda: read.replaying.state(rebuild_request(*sent), payloads, files))
+>>>>>>> limits
 
     def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
         model = state.model or held.turn.model
@@ -238,6 +264,7 @@ class ResumedTurns:
         )
 
 
+<<<<<<< HEAD
 def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
     """The turn's user, with the role they had when it started."""
     is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
@@ -247,3 +274,30 @@ def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
 def absent(key: str) -> Failed:
     """Nobody runs a turn's program."""
     return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
+=======
+class ReadTurn:
+    """What a turn's log says, entry by entry."""
+
+    def __init__(self, turns: ResumedTurns, user_id: UserId) -> None:
+        self._turns = turns
+        self.user = User(user_id)
+        """The turn's user, with the role they had when it started."""
+        self.replaying = Replaying()
+        self.refs: list[PayloadId] = []
+        """The values of its calls that are stored apart."""
+
+    def add(self, entry: LogEntry) -> None:
+        """The next entry."""
+        self.replaying.add(entry)
+        match entry:
+            case BegunByAdmin():
+                self.user = User(self.user.id, UserRole.ADMIN)
+            case TurnEvent(body=ToolCalled() | ToolResultStored() as body):
+                self.refs += body.refs.values()
+            case _:
+                pass
+
+    def course(self, *, is_takeover: bool) -> TurnCourse:
+        """How the turn runs on."""
+        return self._turns.course(self, is_takeover=is_takeover)
+>>>>>>> limits
