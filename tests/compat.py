@@ -1,4 +1,4 @@
-"""Long suites that only matter when what they look at has changed: programs of others, crashes, fuzzing.
+"""Long suites that only matter when what they look at has changed: others' programs, crashes, strange input.
 
 A suite that has passed passes again while its inputs are the same, to the byte. `make compat` runs all suites
 and writes down in `compat.lock` what their inputs were. `scripts/test`, which is CI, gives pytest the option
@@ -162,20 +162,35 @@ SUITES = (
         ),
     ),
     Suite(
-        "nodes that die at every commit, are killed at random, or are of the last release",
+        "servers that die at every commit, are killed, upgraded and stopped, or lose disk and database",
         (
+            "tests/faults/test_deploy.py",
             "tests/faults/test_every_boundary.py",
+            "tests/faults/test_http_server.py",
             "tests/faults/test_killed_servers.py",
+            "tests/faults/test_payload_crashes.py",
+            "tests/faults/test_processes.py",
             "tests/faults/test_rolling_upgrade.py",
+            "tests/faults/test_stopping.py",
+            "tests/faults/test_turn_nodes.py",
         ),
         (
+            "deploy",
             "src/threadkeep/bootstrap",
+            "src/threadkeep/cli",
+            "src/threadkeep/confined",
             "src/threadkeep/context",
             "src/threadkeep/engine",
+            "src/threadkeep/gateways",
+            "src/threadkeep/http",
             "src/threadkeep/jobs",
             "src/threadkeep/log",
+            "src/threadkeep/mcp",
+            "src/threadkeep/protocols",
             "src/threadkeep/runtime",
             "src/threadkeep/services",
+            "src/threadkeep/settings",
+            "src/threadkeep/tools",
             "tests/faults",
         ),
     ),
@@ -229,7 +244,7 @@ SUITES = (
     ),
     Suite(
         "every parser and every route, fuzzed",
-        ("tests/fuzz", "tests/http/test_fuzz.py"),
+        ("tests/faults/test_http_bad_input.py", "tests/fuzz", "tests/http/test_fuzz.py"),
         (
             "src/threadkeep/exports",
             "src/threadkeep/files",
@@ -239,9 +254,71 @@ SUITES = (
             "src/threadkeep/mcp",
             "src/threadkeep/protocols",
             "src/threadkeep/schemas",
+            "src/threadkeep/services",
             "tests/hostile",
             "tests/http",
         ),
+    ),
+    Suite(
+        "texts of strangers, which may take no more than linear work",
+        ("tests/hostile",),
+        ("src/threadkeep",),
+    ),
+    Suite(
+        "imports: files of strangers, tampered exports, processes that die or burn",
+        (
+            "tests/http/api/test_import_processes.py",
+            "tests/http/test_imported_replies.py",
+            "tests/imports",
+        ),
+        (
+            "docs/data.md",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/cli",
+            "src/threadkeep/confined",
+            "src/threadkeep/context",
+            "src/threadkeep/exports",
+            "src/threadkeep/files",
+            "src/threadkeep/http",
+            "src/threadkeep/imports",
+            "src/threadkeep/jobs",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "tests/http",
+        ),
+    ),
+    Suite(
+        "runs of LangGraph, recorded",
+        ("tests/client/test_langgraph_example.py",),
+        (
+            "examples/langgraph",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/client",
+            "src/threadkeep/context",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "src/threadkeep/settings",
+        ),
+    ),
+    Suite(
+        "the page: each screen with what assistive technology reads, strange texts, previews, offline",
+        (
+            "tests/browser/test_access.py",
+            "tests/browser/test_bad_input.py",
+            "tests/browser/test_guide.py",
+            "tests/browser/test_long.py",
+            "tests/browser/test_offline.py",
+            "tests/browser/test_previews.py",
+            "tests/browser/test_rhythm.py",
+            "tests/browser/test_typeface.py",
+        ),
+        ("scripts/page.py", "src/threadkeep", "tests/browser", "web"),
     ),
 )
 
