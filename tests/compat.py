@@ -46,6 +46,8 @@ class Suite:
     name: str
     tests: tuple[str, ...]
     looks_at: tuple[str, ...]
+    twins_only: bool = False
+    """Of the tests that run on both databases, what runs on PostgreSQL; what runs on SQLite always runs."""
 
     @property
     def inputs(self) -> list[str]:
@@ -320,6 +322,12 @@ SUITES = (
         ),
         ("scripts/page.py", "src/threadkeep", "tests/browser", "web"),
     ),
+    Suite(
+        "above storage, on PostgreSQL what passes on SQLite",
+        ("tests/conformance", "tests/http", "tests/protocols", "tests/services"),
+        ("src/threadkeep",),
+        twins_only=True,
+    ),
 )
 
 
@@ -432,8 +440,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.is_relative_to(config.rootpath):
         return None
     path = collection_path.relative_to(config.rootpath)
-    is_skipped = any(path.is_relative_to(it) for suite in config.stash[SKIPPED] for it in suite.tests)
-    return is_skipped or None
+    suites = [it for it in config.stash[SKIPPED] if not it.twins_only]
+    return any(path.is_relative_to(it) for suite in suites for it in suite.tests) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the skipped twins."""
+    paths = [path for suite in config.stash[SKIPPED] if suite.twins_only for path in suite.tests]
+    there = {it.nodeid for it in items}
+    left_out = [it for it in items if _is_below(it, paths) and _twin(it) in there]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [it for it in items if it not in {*left_out}]
+
+
+def _is_below(item: pytest.Item, paths: list[str]) -> bool:
+    return any(Path(item.nodeid.partition("::")[0]).is_relative_to(path) for path in paths)
+
+
+def _twin(item: pytest.Item) -> str | None:
+    """The same test on SQLite, for one on PostgreSQL."""
+    test, _, parameters = item.nodeid.partition("[")
+    names = parameters.removesuffix("]").split("-")
+    if "postgres" not in names:
+        return None
+    return f"{test}[{'-'.join('sqlite' if it == 'postgres' else it for it in names)}]"
 
 
 def _git(*arguments: str) -> str:
