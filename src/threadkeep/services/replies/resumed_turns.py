@@ -17,8 +17,6 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
-from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Lost
 from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, replay_code
@@ -145,9 +143,7 @@ class ResumedTurns:
         saved = state.saved_state()
         if saved is None or saved.state_ref is None:
             return saved and bytes(saved.state)
-        id_ = PayloadId(saved.state_ref)
-        content = (await self._store.payloads.load(held.conversation.id, [id_]))[id_]
-        return None if isinstance(content, Lost) else content
+        return await self._store.states.value(held.turn.id, saved.state_ref)
 
     def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
         """Why a turn ends; None if it resumes."""
