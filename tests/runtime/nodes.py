@@ -1,6 +1,6 @@
 """Nodes on one database, for tests."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from tests.services.running import (
@@ -74,15 +74,28 @@ class GivesUp:
         """Whether the node has a model."""
         return model not in self._unknown
 
-    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+    def resume(self, held: HeldTurn) -> "Ends":
         """The end, and nothing after it."""
-        return TurnCourse(lambda held, control: self._steps(held, entries), _no_next_turn)
+        return Ends()
 
-    async def _steps(self, held: HeldTurn, entries: Sequence[LogEntry]) -> AsyncGenerator[TurnStep]:
-        folding = Folding()
-        for entry in entries:
-            if isinstance(entry, TurnEvent):
-                folding.add(entry)
+
+class Ends:
+    """A turn that is about to end."""
+
+    def __init__(self) -> None:
+        self._folding = Folding()
+
+    def add(self, entry: LogEntry) -> None:
+        """The next entry of its log."""
+        if isinstance(entry, TurnEvent):
+            self._folding.add(entry)
+
+    def course(self, *, is_takeover: bool) -> TurnCourse:
+        """Its last events."""
+        return TurnCourse(lambda held, control: self._steps(held), _no_next_turn)
+
+    async def _steps(self, held: HeldTurn) -> AsyncGenerator[TurnStep]:
+        folding = self._folding
         reply = folding.message(held.reply)
         last = cut_off(
             ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0

@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from threadkeep.agents import Agent as CodeAgent
+from threadkeep.agents import LocalPrograms
 from threadkeep.bootstrap.documents import build_embedder
 from threadkeep.bootstrap.limits import build_allowances, build_spending
 from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_pool
 from threadkeep.bootstrap.storage import build_secret_box, open_timed
 from threadkeep.clock import Clock, system_clock
-from threadkeep.engine.code.programs import Programs
 from threadkeep.gateways.registry import GatewayRegistry
 from threadkeep.loops import Loops
 from threadkeep.mcp.pool import Pool
@@ -25,7 +26,6 @@ from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import Store, store_on
-from threadkeep.wire.programs import AgentDeclared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +46,14 @@ class Adapters:
     loops: Loops
     alone: bool
     """Whether no other node works on the database."""
-    programs: Programs | None = None
-    """Runs the agents of this process that are programs."""
-    declarations: Sequence[AgentDeclared] = ()
-    """What these say of themselves."""
+    programs: LocalPrograms
+    """The agents in code of this process."""
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 
 
 async def open_adapters(
-    settings: Settings, environment: ServerEnvironment, opened: AsyncExitStack
+    settings: Settings, environment: ServerEnvironment, agents: Sequence[CodeAgent], opened: AsyncExitStack
 ) -> Adapters:
     """Opens them one after the other; `opened` closes them in reverse order."""
     metrics, loops = Metrics(), Loops()
@@ -71,6 +69,8 @@ async def open_adapters(
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
+    programs = LocalPrograms(agents)
+    opened.push_async_callback(programs.close)
     return Adapters(
         store=store,
         jobs=SqlJobs(database),
@@ -85,5 +85,6 @@ async def open_adapters(
         metrics=metrics,
         loops=loops,
         alone=database.dialect == "sqlite",
+        programs=programs,
         on_program=environment.on_program,
     )

@@ -40,7 +40,7 @@ from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallPaid, JournalEntry, StepEnded
-from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
+from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
@@ -144,23 +144,10 @@ class TurnLog:
             self.error = exc
             raise
 
-    def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
-        """Loads a turn's stored log; new events follow it."""
-        for entry in entries:
-            if isinstance(entry, TurnEvent):
-                self._fold(entry)
-        self.live.extend(chunks)
-
-    def fill_readable(self, chunks: Sequence[LogChunk]) -> None:
-        """Loads as much of a damaged log as is readable."""
-        self.folding = Folding()
-        try:
-            for chunk in chunks:
-                for event in decode_chunk(chunk.events):
-                    self._fold(event)
-        except DAMAGED:
-            pass
-        self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
+    def take_in(self, entry: LogEntry) -> None:
+        """The next entry of the turn's stored log, before anything else is added; new events follow it."""
+        if isinstance(entry, TurnEvent):
+            self._fold(entry)
 
     def _number(self, at: int, body: Written, charges: list[Charge]) -> LogEntry:
         """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""

@@ -126,6 +126,12 @@ _GET = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
+# For admins, as long as its user has it.
+_FIND = Statement(
+    f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND conversation.deleted_at IS NULL"""
+)
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
@@ -242,6 +248,11 @@ class SqlTurns:
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
         """One turn in a conversation of the user's that is not deleted."""
         rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
+        return to_turn(rows[0]) if rows else None
+
+    async def find(self, turn_id: TurnId) -> Turn | None:
+        """Any user's turn, in a conversation that is not deleted."""
+        rows = await self._database.fetch(_FIND(id=turn_id))
         return to_turn(rows[0]) if rows else None
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:

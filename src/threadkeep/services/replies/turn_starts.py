@@ -13,7 +13,8 @@ from threadkeep.domain.ids import KeyId, TurnId
 from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.loop import HandOff, TurnStep
+from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.loop import TurnStep
 from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.programs import NodePrograms
@@ -21,6 +22,7 @@ from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.creations import Creations
+from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.storage.store import Store
@@ -36,6 +38,7 @@ class TurnStarts:
         store: Store,
         runner: Runner,
         replies: ModelReplies,
+        code_replies: CodeReplies,
         allowances: Allowances,
         creations: Creations,
         caps: OperatorCaps = NO_CAPS,
@@ -43,6 +46,7 @@ class TurnStarts:
         self._store = store
         self._runner = runner
         self._replies = replies
+        self._code_replies = code_replies
         self._equipment = replies.equipment
         self._allowances = allowances
         self._creations = creations
@@ -182,9 +186,8 @@ class TurnStarts:
     def _steps(
         self, user: User, agent: Agent, held: HeldTurn, control: TurnControl
     ) -> AsyncGenerator[TurnStep]:
-        code = held.turn.code
-        if code is not None and not self.programs.can_run(code):
-            return _leave()
+        if held.turn.code is not None:
+            return self._code_replies.steps(user, agent, held, control, state=CodeState())
         return self._replies.steps(user, agent, held, control)
 
     def _with_code(self, agent: Agent, begun: BegunTurn) -> BegunTurn:
@@ -204,11 +207,6 @@ class TurnStarts:
         """Refuses to begin a turn while this process is ending."""
         if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
-
-
-async def _leave() -> AsyncGenerator[TurnStep]:
-    """Another node runs the turn, as soon as one has its program."""
-    yield HandOff()
 
 
 def _size_of(begun: BegunTurn) -> int:
