@@ -80,11 +80,18 @@ class Takes:
         """Charges a model call that the program made itself, with the cost that it names or by our price."""
         code = self._code
         begun = code.begun(open_, "usage", "take", "write")
-        used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
-        priced = code.around.spending(begun.step_id).priced(claim.model, used)
         code.outlet.emit(begun)
-        code.used += priced
-        code.end(await code.ok(open_, None), UsageReported.of(priced, claim.model))
+        code.end(await code.ok(open_, None), self._charged(claim, begun.step_id))
+
+    def report(self, claim: UsageClaim, step_id: str) -> None:
+        """Charges a model call that a step has made; if the step runs again, it makes and reports another."""
+        self._code.outlet.emit(self._charged(claim, step_id))
+
+    def _charged(self, claim: UsageClaim, name: str) -> UsageReported:
+        used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
+        priced = self._code.around.spending(name).priced(claim.model, used)
+        self._code.used += priced
+        return UsageReported.of(priced, claim.model)
 
     async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
         """Records a point to start from; one that an earlier run recorded is not recorded again."""
