@@ -126,15 +126,23 @@ _GET = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
+# For admins, as long as its user has it.
+_FIND = Statement(
+    f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND conversation.deleted_at IS NULL"""
+)
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
+    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
+    turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_PAGE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -143,7 +151,8 @@ _RUNNING_PAGE = Statement(
 # Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
@@ -241,6 +250,11 @@ class SqlTurns:
         rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
         return to_turn(rows[0]) if rows else None
 
+    async def find(self, turn_id: TurnId) -> Turn | None:
+        """Any user's turn, in a conversation that is not deleted."""
+        rows = await self._database.fetch(_FIND(id=turn_id))
+        return to_turn(rows[0]) if rows else None
+
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
         """The status of any user's turn; None if it doesn't exist."""
         rows = await self._database.fetch(_STATUS(id=turn_id))
@@ -277,8 +291,13 @@ def log_version(turn: Turn) -> int:
 
 
 def _running(row: Row) -> RunningTurn:
-    *known, is_aborting, is_stalled = row
-    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
+    *known, code_key, code_version, is_aborting, is_stalled = row
+    return RunningTurn(
+        *known,
+        is_aborting=bool(is_aborting),
+        is_stalled=bool(is_stalled),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
+    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:

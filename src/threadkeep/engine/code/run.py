@@ -275,7 +275,7 @@ class _Serving:
     @property
     def open_requests(self) -> frozenset[str]:
         """The requests that nobody has decided."""
-        return self._code.activity.requests
+        return self._code.activity.requests | self._code.state.open_requests
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
@@ -316,9 +316,8 @@ class _Serving:
                 case Settled(re):
                     if (settled := self._settled.get(re)) is not None:
                         settled.set()
-                case UsageClaim(step=int(re)):
-                    if (begun := self._steps.begun_of(re)) is not None:
-                        self._takes.report(message, begun.step_id)
+                case UsageClaim(step=int()):
+                    self._takes.note_usage(message)
                 case SaveClaim():
                     self._code.send(await self._takes.save(message))
                 case End():

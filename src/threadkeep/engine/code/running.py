@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.events import EventBody, Text, UsageReported
+from threadkeep.domain.events import EventBody, Text
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
@@ -277,12 +277,15 @@ class RunningCode:
             is_progress=is_progress,
         )
 
-    def reported(self, asking: ModelAsking) -> Sequence[UsageReported]:
-        """What a model call has used, unless it is reported already."""
-        reported = list(asking.report())
-        for it in reported:
+    def reported(self, asking: ModelAsking) -> Sequence[EventBody | JournalEntry]:
+        """What a model call has used, unless it is reported already, after which call that was."""
+        found: list[EventBody | JournalEntry] = []
+        for it in asking.report():
             self.used += it.usage
-        return reported
+            if asking.made_call is not None:
+                found.append(asking.made_call)
+            found.append(it)
+        return found
 
     def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""

@@ -77,19 +77,18 @@ class Takes:
         return [it.content for it in heard]
 
     async def usage(self, claim: UsageClaim, open_: OpenClaim) -> None:
-        """Charges a model call that the program made itself, with the cost that it names or by our price."""
+        """Charges a model call that the program made itself."""
         code = self._code
-        begun = code.begun(open_, "usage", "take", "write")
-        code.outlet.emit(begun)
-        code.end(await code.ok(open_, None), self._charged(claim, begun.step_id))
+        code.outlet.emit(code.begun(open_, "usage", "take", "write"))
+        code.end(await code.ok(open_, None), self._reported(claim))
 
-    def report(self, claim: UsageClaim, step_id: str) -> None:
-        """Charges a model call that a step has made; if the step runs again, it makes and reports another."""
-        self._code.outlet.emit(self._charged(claim, step_id))
+    def note_usage(self, claim: UsageClaim) -> None:
+        """The same of a call that a step made: a step that runs again makes it again."""
+        self._code.outlet.emit(self._reported(claim))
 
-    def _charged(self, claim: UsageClaim, name: str) -> UsageReported:
+    def _reported(self, claim: UsageClaim) -> UsageReported:
         used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
-        priced = self._code.around.spending(name).priced(claim.model, used)
+        priced = self._code.around.spending("usage").priced(claim.model, used)
         self._code.used += priced
         return UsageReported.of(priced, claim.model)
 
