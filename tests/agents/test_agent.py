@@ -1,5 +1,6 @@
 """Functions that are agents: what they declare, and what is refused."""
 
+import inspect
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -22,7 +23,7 @@ def test_a_function_declares_itself_by_its_name():
     assert it.declaration == AgentDeclared(
         key="find-orders", name="Find orders", timeout_s=300, max_steps=1000
     )
-    assert (it.key, it.version, it.__name__) == ("find-orders", 1, "find_orders")
+    assert (it.key, it.version, inspect.unwrap(it)) == ("find-orders", 1, find_orders)
     assert repr(it) == "<agent find-orders version 1>"
 
 

@@ -12,7 +12,7 @@ from threadkeep.testing.waiting import until
 
 async def test_a_function_returns_and_raises_and_knows_its_context():
     pool = Threads("t", 2)
-    assert await pool.run(None, lambda a, b: a + b, 1, 2) == 3
+    assert await pool.run(None, max, 1, 2) == 2
 
     def fails(kind: type[BaseException]) -> None:
         raise kind("x")
@@ -46,16 +46,20 @@ async def test_at_most_so_many_run_at_once_and_who_waits_is_known():
         await third
 
 
-async def test_threads_are_used_again_and_go_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch):
-    pool = Threads("once", 8)
+async def test_threads_are_used_again():
+    pool = Threads("again", 8)
     names = {await pool.run(None, lambda: threading.current_thread().name) for _ in range(50)}
     assert len(names) <= 2
-    monkeypatch.setattr(threads, "IDLE_S", 0)
-    await pool.run(None, lambda: None)
+
+
+async def test_threads_go_when_there_is_nothing_to_do(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(threads, "IDLE_S", 0.01)
+    pool = Threads("once", 8)
+    await asyncio.gather(*(pool.run(None, str, it) for it in range(10)))
     await until(lambda: not any(it.name.startswith("once-") for it in threading.enumerate()))
     assert await pool.run(None, lambda: 5) == 5
 
 
 async def test_many_functions_at_once_all_run():
     pool = Threads("many", 4)
-    assert await asyncio.gather(*(pool.run(None, lambda it=it: it) for it in range(500))) == [*range(500)]
+    assert await asyncio.gather(*(pool.run(None, str, it) for it in range(500))) == [*map(str, range(500))]

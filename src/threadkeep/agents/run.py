@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -254,7 +254,7 @@ class FunctionRun:
         """Says that the code has reacted to a result, once none of its tasks is about to run."""
         if self.cancelled is not None:
             return
-        if passes < MOST_PASSES and any(map(_is_ready, self.tasks)):
+        if passes < MOST_PASSES and _is_any_ready(self.tasks):
             asyncio.get_running_loop().call_soon(self._settle, re, passes + 1)
         else:
             self.send(Settled(re))
@@ -404,12 +404,17 @@ def is_in_step() -> bool:
     return current_step.get() is not None
 
 
-def _is_ready(task: "asyncio.Task[Any]") -> bool:
-    """Whether a task runs, is about to run, or has ended without its waiters knowing yet."""
-    if task.done():
-        return True  # it leaves the run's tasks when its waiters are told
-    waits_for = getattr(task, "_fut_waiter", None)
-    return waits_for is None or waits_for.done()
+def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
+    """Whether a task is about to run, or has ended without its waiters knowing yet.
+
+    One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
+    either; it leaves the run's tasks when its waiters are told.
+    """
+    for task in tasks:
+        waits_for = getattr(task, "_fut_waiter", None)
+        if waits_for is None or waits_for.done():
+            return True
+    return False
 
 
 def note_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> "asyncio.Task[Any]":

@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -255,11 +256,12 @@ class OpenSteps:
     """The steps of one run whose functions run or wait to."""
 
     def __init__(self) -> None:
-        self._open: list[Step] = []
+        self._open = defaultdict[tuple[str, str, str], list[Step]](list)
 
     def add(self, step: Step) -> None:
         """Refuses a step that nothing tells apart from one that is open."""
-        if any(it.place == step.place and not _is_same(it, step) for it in self._open):
+        alike = self._open[step.place]
+        if not all(_is_same(it, step) for it in alike):
             bare = step.name.rpartition(".")[2]
             how = (
                 "and take no arguments"
@@ -270,11 +272,13 @@ class OpenSteps:
                 f"Two steps named `{step.name}` run at once {how}. Pass the values as arguments, "
                 f"`turn.step({bare}, value)`, or give each a `key` of its own."
             )
-        self._open.append(step)
+        alike.append(step)
 
     def remove(self, step: Step) -> None:
         """A step has ended."""
-        self._open = [it for it in self._open if it is not step]
+        self._open[step.place] = [it for it in self._open[step.place] if it is not step]
+        if not self._open[step.place]:
+            del self._open[step.place]
 
 
 def _is_same(one: Step, other: Step) -> bool:

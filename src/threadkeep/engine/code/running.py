@@ -46,7 +46,6 @@ from threadkeep.wire.programs import (
 )
 
 MOST_STEPS = 1_000
-MOST_OPEN = 100
 MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
