@@ -17,13 +17,13 @@ from tests.making import (
     said,
 )
 from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Visibility
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageRefused
 from threadkeep.domain.events import Done, Text
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
-from threadkeep.ports.programs import Code
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.states import MOST_STATE_BYTES
 from threadkeep.storage.store import Store

@@ -34,9 +34,6 @@ REASONS: Mapping[Scan, str] = {
     Scan("agents._GET_DEFAULT", "tk_agents"): PARTIAL,
     Scan("agents._WITH_COMMANDS", "tk_agents"): "asked once, at the start",
     Scan("briefings.UNREAD", "tk_agents"): "deleted agents count too, and no index has these by owner",
-    Scan(
-        "documents.documents.OWNED", "tk_agents"
-    ): "deleted agents count too, and no index has these by owner",
     Scan("documents.chunk_index.WAITING", "tk_documents"): "finds what a stopped node left; nobody waits",
     Scan("database.migrate._APPLIED", "tk_migrations"): FEW,
     Scan("gateways.ALL_GATEWAYS", "tk_gateways"): FEW,

@@ -58,10 +58,6 @@ class LargeValues:
                 refs[name] = await self._add(content, PayloadKind.VALUE, "application/json")
         return refs
 
-    async def store_encoded(self, content: bytes) -> PayloadId:
-        """Stores a value that is JSON already."""
-        return await self._add(content, PayloadKind.VALUE, "application/json")
-
     async def store_files(self, files: Iterable[ReturnedFile]) -> tuple[PayloadId, ...]:
         """Stores files that a tool returned."""
         ids: list[PayloadId] = []

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from threadkeep.domain.errors import (
+    AgentAbsent,
+    AgentInCode,
     AgentNotFound,
     ApprovalAnswered,
     ApprovalExpired,
@@ -108,6 +110,7 @@ _TURN = (
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
+    AgentAbsent,
     ShuttingDown,
     GenerationAborted,
     GenerationFailed,
@@ -185,7 +188,7 @@ _TABLE = (
         "/api/agents/{agent_id}",
         agents.patch_agent,
         "Agents",
-        errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
+        errors=(*_AGENT, *_SAVING, AgentInCode, Forbidden, PreconditionFailed),
         headers={"If-Match": "The agent's `ETag`: change the agent only if it is unchanged since."},
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
@@ -198,7 +201,7 @@ _TABLE = (
         agents.duplicate_agent,
         "Agents",
         201,
-        (*_AGENT, *_SAVING, Forbidden),
+        (*_AGENT, *_SAVING, AgentInCode, Forbidden),
         within_agents=False,
         gives=_ETAG,
         creates=True,
@@ -743,10 +746,12 @@ _TABLE = (
     Route(
         "GET",
         "/api/artifacts/{artifact_id}",
-        reports.get_artifact,
+        files.get_artifact,
         "Reports",
-        errors=(ArtifactNotFound,),
-        gives={"Content-Disposition": "An attachment with the file's name."},
+        errors=(ArtifactNotFound, RangeNotSatisfiable),
+        also=(206,),
+        headers=_RANGE,
+        gives=_FILE_HEADERS | {"Content-Disposition": "An attachment with the file's name."},
     ),
     Route(
         "POST",

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
@@ -18,7 +19,6 @@ from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Lease, Turn
-from threadkeep.ports.programs import Code
 from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json

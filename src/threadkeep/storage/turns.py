@@ -25,7 +25,7 @@ from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_w
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.states import keep_state
-from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, message_bytes
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 LEASE_MS = 4_000
@@ -136,11 +136,13 @@ _FIND = Statement(
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
+    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
+    turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_PAGE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -149,7 +151,8 @@ _RUNNING_PAGE = Statement(
 # Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
@@ -288,8 +291,13 @@ def log_version(turn: Turn) -> int:
 
 
 def _running(row: Row) -> RunningTurn:
-    *known, is_aborting, is_stalled = row
-    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
+    *known, code_key, code_version, is_aborting, is_stalled = row
+    return RunningTurn(
+        *known,
+        is_aborting=bool(is_aborting),
+        is_stalled=bool(is_stalled),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
+    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -297,7 +305,10 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
     assert lease is not None and opening is not None, "only a node begins turns"
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     asked_values = _asked_values(asked) if asked else {}
-    size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
+    begun_with = to_json_or_null(turn.begun_with)
+    size = ROW_BYTES + byte_length(begun_with or "")
+    if asked:
+        size += ROW_BYTES + message_bytes(asked_values)
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id, size),
         "user_id": begun.conversation.user_id,
@@ -305,7 +316,7 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
         "origin": turn.origin,
         "model": turn.model,
         "key_id": turn.key_id,
-        "begun_with": to_json_or_null(turn.begun_with),
+        "begun_with": begun_with,
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,

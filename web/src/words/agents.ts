@@ -1,9 +1,7 @@
 /** The texts of the pages of agents; they load with them. */
 
 import { type AgentColor, type AgentIcon } from "@threadkeep/client";
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -366,8 +364,6 @@ const zh: typeof en = {
 };
 
 export type AgentWords = typeof en;
-export const agentWords: Record<Language, AgentWords> = { en, zh };
 
-export function useAgentWords(): AgentWords {
-  return agentWords[useStore(language)];
-}
+export const agentWords = { en, zh };
+export const useAgentWords = wordsHook(agentWords);

@@ -1,8 +1,6 @@
 /** The texts of a turn's requests to its user; they load with the first request. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -124,8 +122,5 @@ const zh: RequestWords = {
   askAgainFor: (tool) => `运行 ${tool} 前恢复询问`,
 };
 
-export const requestWords: Record<Language, RequestWords> = { en, zh };
-
-export function useRequestWords(): RequestWords {
-  return requestWords[useStore(language)];
-}
+export const requestWords = { en, zh };
+export const useRequestWords = wordsHook(requestWords);

@@ -1,8 +1,6 @@
 /** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -145,11 +143,7 @@ const zh: typeof en = {
   assistant: "智能体",
 };
 
-const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
-
 export type TurnWords = typeof en;
-export const turnWords = BY_LANGUAGE;
 
-export function useTurnWords(): TurnWords {
-  return BY_LANGUAGE[useStore(language)];
-}
+export const turnWords = { en, zh };
+export const useTurnWords = wordsHook(turnWords);

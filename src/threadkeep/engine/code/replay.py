@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from threadkeep.domain.events import (
     ApprovalRequest,
+    ApprovalResponse,
     EventBody,
     IterationRestart,
     IterationStart,
@@ -57,6 +58,8 @@ class CodeState:
     """What the user sent meanwhile and the turn took in, but no program has heard."""
     requests: frozenset[str] = frozenset()
     """All requests to the user so far."""
+    open_requests: frozenset[str] = frozenset()
+    """Those without a decision."""
     calls: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
     open_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
@@ -96,6 +99,7 @@ class _ReplayingCode:
         self._shown: list[EventBody] = []
         self._steered: list[UserMessage] = []
         self._requests: set[str] = set()
+        self._undecided: set[str] = set()
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         self._turn.add(entry)
@@ -134,6 +138,9 @@ class _ReplayingCode:
                 self._steered.append(body)
             case ApprovalRequest(request_id):
                 self._requests.add(request_id)
+                self._undecided.add(request_id)
+            case ApprovalResponse(request_id):
+                self._undecided.discard(request_id)
             case _:
                 pass
 
@@ -166,6 +173,7 @@ class _ReplayingCode:
             saved=self._saved,
             steered=tuple(self._steered),
             requests=frozenset(self._requests),
+            open_requests=frozenset(self._undecided),
             calls=self._turn.calls(payloads),
             open_calls=tuple(folding.open_calls),
             usage=folding.usage,
