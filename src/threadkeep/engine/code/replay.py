@@ -77,13 +77,13 @@ def replay_code(
     entries: Iterable[TurnEvent | JournalEntry], payloads: Mapping[PayloadId, bytes | Lost]
 ) -> CodeState:
     """The state that a turn's entries describe; `payloads` are the values that its calls refer to."""
-    replaying = _ReplayingCode()
+    replaying = ReplayingCode()
     for entry in entries:
         replaying.add(entry)
     return replaying.state(payloads)
 
 
-class _ReplayingCode:
+class ReplayingCode:
     """Collects a turn's entries, in order."""
 
     def __init__(self) -> None:
@@ -102,6 +102,7 @@ class _ReplayingCode:
         self._undecided: set[str] = set()
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
+        """The next entry."""
         self._turn.add(entry)
         match entry:
             case TurnEvent():
@@ -158,6 +159,7 @@ class _ReplayingCode:
             self._optional[key] = self._ended.pop(key)
 
     def state(self, payloads: Mapping[PayloadId, bytes | Lost]) -> CodeState:
+        """The state that they describe; `payloads` are the values that its calls refer to."""
         folding = self._turn.folding
         all_ended: Sequence[StepEnded] = (*self._optional.values(), *self._ended.values())
         return CodeState(

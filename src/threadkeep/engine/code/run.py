@@ -315,6 +315,8 @@ class _Serving:
                 case Settled(re):
                     if (settled := self._settled.get(re)) is not None:
                         settled.set()
+                case UsageClaim(step=int()):
+                    self._takes.note_usage(message)
                 case SaveClaim():
                     self._code.send(await self._takes.save(message))
                 case End():

@@ -1,11 +1,7 @@
 """Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
 
-<<<<<<< HEAD
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-=======
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
->>>>>>> limits
 from contextlib import aclosing
 
 from threadkeep.context.attachments import NO_FILES
@@ -27,22 +23,15 @@ from threadkeep.domain.events import (
 )
 <<<<<<< HEAD
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Lost
-from threadkeep.domain.turn import TurnCode
 =======
-from threadkeep.domain.ids import PayloadId, UserId
->>>>>>> limits
+>>>>>>> codestore
+from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
-from threadkeep.engine.code.replay import CodeState, replay_code
+from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-<<<<<<< HEAD
 from threadkeep.engine.loop import StateLeft, TurnStep
-from threadkeep.engine.replay import TurnState, replay
-=======
-from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
->>>>>>> limits
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
@@ -96,7 +85,7 @@ class ResumedTurns:
 
     def resume(self, held: HeldTurn) -> "ReadTurn":
         """A turn that this node holds, before its log is read."""
-        return ReadTurn(self, held.conversation.user_id)
+        return ReadTurn(self, held)
 
     def course(self, read: "ReadTurn", *, is_takeover: bool) -> TurnCourse:
         """How a turn runs from the end of its log."""
@@ -110,17 +99,13 @@ class ResumedTurns:
         self, user: User, held: HeldTurn, read: "ReadTurn", control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
-<<<<<<< HEAD
         if held.turn.code is not None:
-            steps = self._code_steps(user, held, held.turn.code, entries, control, is_takeover=is_takeover)
+            steps = self._code_steps(user, held, held.turn.code, read, control, is_takeover=is_takeover)
             async with aclosing(steps):
                 async for step in steps:
                     yield step
             return
-        state = await self._state(held, entries)
-=======
         state = await self._state(held, read)
->>>>>>> limits
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
@@ -144,13 +129,15 @@ class ResumedTurns:
         user: User,
         held: HeldTurn,
         code: TurnCode,
-        entries: Sequence[LogEntry],
+        read: "ReadTurn",
         control: TurnControl,
         *,
         is_takeover: bool,
     ) -> AsyncGenerator[TurnStep]:
         """The same for a turn that needs a program."""
-        state = replay_code(entries, await self._payloads(held, entries))
+        assert read.replaying_code is not None
+        payloads = await self._store.payloads.load(held.conversation.id, read.refs)
+        state = await asyncio.to_thread(read.replaying_code.state, payloads)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
@@ -224,32 +211,11 @@ class ResumedTurns:
         turn = held.turn
         sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         if sent is None:
-<<<<<<< HEAD
-            return replay(entries, None, {})
-        payloads = await self._payloads(held, entries)
-        model = self._found(turn.model)
-        files = file_rules(model) if model else NO_FILES
-        return replay(entries, rebuild_request(*sent), payloads, files)
-
-    async def _payloads(
-        self, held: HeldTurn, entries: Sequence[LogEntry]
-    ) -> Mapping[PayloadId, bytes | Lost]:
-        """The large values of a turn's calls."""
-        bodies = [entry.body for entry in entries if isinstance(entry, TurnEvent)]
-        refs = [
-            ref
-            for body in bodies
-            if isinstance(body, ToolCalled | ToolResultStored)
-            for ref in body.refs.values()
-        ]
-        return await self._store.payloads.load(held.conversation.id, refs)
-=======
             return await asyncio.to_thread(read.replaying.state, None, {}, NO_FILES)
         payloads = await self._store.payloads.load(turn.conversation_id, read.refs)
         model = self._found(turn.model)
         files = file_rules(model) if model else NO_FILES
         return await asyncio.to_thread(lambda: read.replaying.state(rebuild_request(*sent), payloads, files))
->>>>>>> limits
 
     def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
         model = state.model or held.turn.model
@@ -264,31 +230,22 @@ class ResumedTurns:
         )
 
 
-<<<<<<< HEAD
-def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
-    """The turn's user, with the role they had when it started."""
-    is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
-    return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
-
-
-def absent(key: str) -> Failed:
-    """Nobody runs a turn's program."""
-    return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
-=======
 class ReadTurn:
     """What a turn's log says, entry by entry."""
 
-    def __init__(self, turns: ResumedTurns, user_id: UserId) -> None:
+    def __init__(self, turns: ResumedTurns, held: HeldTurn) -> None:
         self._turns = turns
-        self.user = User(user_id)
+        self.user = User(held.conversation.user_id)
         """The turn's user, with the role they had when it started."""
         self.replaying = Replaying()
+        self.replaying_code = ReplayingCode() if held.turn.code is not None else None
+        """Instead, where the turn needs a program."""
         self.refs: list[PayloadId] = []
         """The values of its calls that are stored apart."""
 
     def add(self, entry: LogEntry) -> None:
         """The next entry."""
-        self.replaying.add(entry)
+        (self.replaying_code or self.replaying).add(entry)
         match entry:
             case BegunByAdmin():
                 self.user = User(self.user.id, UserRole.ADMIN)
@@ -300,4 +257,8 @@ class ReadTurn:
     def course(self, *, is_takeover: bool) -> TurnCourse:
         """How the turn runs on."""
         return self._turns.course(self, is_takeover=is_takeover)
->>>>>>> limits
+
+
+def absent(key: str) -> Failed:
+    """Nobody runs a turn's program."""
+    return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
