@@ -38,7 +38,7 @@ _ADD = Statement(
     JOIN tk_turns AS turn ON turn.id = CAST(value ->> 0 AS uuid) AND turn.fence = CAST(value ->> 1 AS bigint)
     ON CONFLICT (turn_id) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id""",
 )
-# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
+# By hash, since a request repeats most texts of the previous one. On PostgreSQL they are locked, since
 # an unnamed one could be deleted meanwhile.
 _USE_KNOWN = Statement(
     """INSERT INTO tk_receipt_texts (turn_id, sha256)
