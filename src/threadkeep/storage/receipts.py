@@ -56,7 +56,7 @@ _ADD_CALLS = Statement(
     JOIN tk_receipts AS first ON first.turn_id = turn.id
     ON CONFLICT (turn_id, call) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id, call""",
 )
-# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
+# By hash, since a request repeats most texts of the previous one. On PostgreSQL they are locked, since
 # an unnamed one could be deleted meanwhile.
 _USE_KNOWN = Statement(
     """INSERT INTO tk_receipt_texts (turn_id, sha256)

@@ -187,14 +187,14 @@ function hindranceOf({ approval, clientRequest }: Call): "denied" | "unanswered"
   return request.action === "deny" ? "denied" : "unanswered";
 }
 
-/** The called tools and, if there is only one, what tells its calls apart: “`weather`: Oslo, Lima and 4 more”. */
+/** The called tools and, if there is only one, what sets its calls apart: “`weather`: Oslo, Lima and 4 more”. */
 function withValues(words: Words, calls: readonly Call[]): string {
   const names = new Set(calls.map((it) => it.toolName));
   const values = names.size === 1 && valuesOf(words, calls);
   return values ? words.withValues(`\`${[...names][0]}\``, values) : named(words, calls);
 }
 
-/** What tells the calls of one tool apart; empty if nothing does. */
+/** What sets the calls of one tool apart; empty if nothing does. */
 function valuesOf(words: Words, calls: readonly Call[]): string {
   const values = [...new Set(previewsOf(calls).filter(Boolean))];
   const shown = values.slice(0, MOST_VALUES).join(words.comma);
@@ -217,7 +217,7 @@ export interface Previewed {
   approval?: { arguments?: Record<string, unknown> | null } | null;
 }
 
-/** For each call of one tool, the argument that tells it from the others; of a single one, the first that can be read. */
+/** For each call of one tool, the argument in which it differs from the others; of a single one, the first that can be read. */
 export function previewsOf(calls: readonly Previewed[]): string[] {
   const all = calls.map((it) => it.approval?.arguments ?? it.arguments);
   const keys = [...new Set(all.flatMap(Object.keys))].filter((key) => all.some((it) => shortened(it[key])));

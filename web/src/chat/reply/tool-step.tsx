@@ -12,7 +12,7 @@ import { capitalized, duration } from "../../words/format";
 
 interface Props {
   call: ToolCallPartView;
-  /** What tells it from other calls of its tool. */
+  /** What sets it apart from other calls of its tool. */
   preview: string;
   progress: ToolProgress | undefined;
   /** Whether it waits for the user: for an approval, or for an answer. */
