@@ -70,7 +70,7 @@ async def talk(kept: Kept) -> Conversation:
 
 
 async def add(kept: Kept, conversation: Conversation, content: bytes = CONTENT) -> PayloadId:
-    payload = Payload.of(content, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt")
+    payload = Payload.of(content, conversation.id, PayloadKind.FILE, "text/plain", NOW, file_name="a.txt")
     await kept.store.payloads.add(payload, content)
     return payload.id
 
@@ -95,7 +95,7 @@ async def test_content_of_another_conversation_is_answered_like_what_is_missing(
     payloads = kept.store.payloads
     found = await payloads.load(here.id, [own, others])
     assert found == {own: CONTENT, others: Lost("The content is missing.")}
-    assert list(await payloads.artifacts(here.id, [own, others])) == [own]
+    assert list(await payloads.files(here.id, [own, others])) == [own]
 
 
 async def test_contents_beyond_a_limit_are_left_out(kept: Kept):
@@ -128,7 +128,7 @@ async def test_opened_content_comes_in_pieces_from_any_byte_to_any_other(kept: K
 
 async def test_payload_that_is_kept_again_after_a_lost_answer_is_there_once(kept: Kept):
     conversation = await talk(kept)
-    payload = Payload.of(CONTENT, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW)
+    payload = Payload.of(CONTENT, conversation.id, PayloadKind.FILE, "text/plain", NOW)
     for _ in range(2):
         await kept.store.payloads.add(payload, CONTENT)
     assert await load(kept, conversation, payload.id) == CONTENT
@@ -180,21 +180,21 @@ async def test_artifact_is_found_by_its_owner_while_the_conversation_is_there(ke
     conversation = await talk(kept)
     payload_id = await add(kept, conversation)
     payloads = kept.store.payloads
-    found = await payloads.artifact(ALICE, payload_id)
+    found = await payloads.file(ALICE, payload_id)
     assert found
     assert (found.file_name, found.media_type, found.size) == ("a.txt", "text/plain", len(CONTENT))
-    assert await payloads.artifacts(conversation.id, [payload_id]) == {payload_id: found}
-    assert await payloads.artifact(BOB, payload_id) is None
+    assert await payloads.files(conversation.id, [payload_id]) == {payload_id: found}
+    assert await payloads.file(BOB, payload_id) is None
     await kept.store.conversations.delete(ALICE, conversation.id, NOW)
-    assert await payloads.artifact(ALICE, payload_id) is None
+    assert await payloads.file(ALICE, payload_id) is None
 
 
 async def test_value_is_no_artifact(kept: Kept):
     conversation = await talk(kept)
     payload = Payload.of(b"1", conversation.id, PayloadKind.VALUE, "application/json", NOW)
     await kept.store.payloads.add(payload, b"1")
-    assert await kept.store.payloads.artifact(ALICE, payload.id) is None
-    assert not await kept.store.payloads.artifacts(conversation.id, [payload.id])
+    assert await kept.store.payloads.file(ALICE, payload.id) is None
+    assert not await kept.store.payloads.files(conversation.id, [payload.id])
 
 
 async def test_payload_of_a_conversation_that_is_no_more_is_refused(kept: Kept):

@@ -15,6 +15,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Lease, Turn
+from threadkeep.engine.code.programs import Programs
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
@@ -27,7 +28,7 @@ from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
-from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turn_log import NEVER_MS, HeldTurn
 
 DEAD = Lease("a-dead-node", 1, 0)
 
@@ -50,11 +51,12 @@ class Nodes:
         clock: Clock = system_clock,
         alone: bool = False,
         unknown: str = "",
+        programs: Programs | None = None,
     ) -> Node:
         """Another node, which may not know a model."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
-        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
+        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone, programs=programs)
         node.runner.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node
@@ -62,6 +64,8 @@ class Nodes:
 
 class GivesUp:
     """Ends turns that are taken over, with what there is of them; no other follows."""
+
+    within_ms = NEVER_MS
 
     def __init__(self, *unknown: str) -> None:
         self._unknown = unknown

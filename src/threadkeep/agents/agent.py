@@ -4,7 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.domain.agent import (
@@ -62,7 +62,7 @@ def agent(
     name: str | None = None,
     description: str = "",
     version: int = 1,
-    visibility: str = "private",
+    visibility: Literal["private", "public"] = "private",
     model: str | None = None,
     tools: Sequence[Callable[..., Any]] = (),
     timeout_s: float = 300,
@@ -116,7 +116,7 @@ def _check(it: ProgramDeclaration) -> None:
         )
     _check_number("version", it.version, 1, 2**31 - 1)
     _check_number("max_steps", it.max_steps, 1, MOST_STEPS)
-    if not 0 < it.timeout_s <= MOST_TIMEOUT_S:
+    if it.timeout_s is not None and not 0 < it.timeout_s <= MOST_TIMEOUT_S:
         raise ValueError(f"`timeout_s` is more than 0 and at most {MOST_TIMEOUT_S}; not {it.timeout_s!r}.")
     if is_blank(it.name) or len(it.name) > MOST_NAME_CHARACTERS:
         raise ValueError(f"An agent's name has 1 to {MOST_NAME_CHARACTERS} characters; not {it.name!r}.")

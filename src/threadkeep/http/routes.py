@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 from threadkeep.domain.errors import (
+    AgentAbsent,
+    AgentInCode,
     AgentNotFound,
     ApprovalAnswered,
     ApprovalExpired,
@@ -107,6 +109,7 @@ _TURN = (
     ModelNotAllowed,
     ModelNotFound,
     RateLimited,
+    AgentAbsent,
     ShuttingDown,
     GenerationAborted,
     GenerationFailed,
@@ -184,7 +187,7 @@ _TABLE = (
         "/api/agents/{agent_id}",
         agents.patch_agent,
         "Agents",
-        errors=(*_AGENT, *_SAVING, Forbidden, PreconditionFailed),
+        errors=(*_AGENT, *_SAVING, AgentInCode, Forbidden, PreconditionFailed),
         headers={"If-Match": "The agent's `ETag`: change the agent only if it is unchanged since."},
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
@@ -197,7 +200,7 @@ _TABLE = (
         agents.duplicate_agent,
         "Agents",
         201,
-        (*_AGENT, *_SAVING, Forbidden),
+        (*_AGENT, *_SAVING, AgentInCode, Forbidden),
         within_agents=False,
         gives=_ETAG,
         creates=True,

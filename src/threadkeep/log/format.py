@@ -80,6 +80,8 @@ def _replayed(event: TurnEvent) -> str:
 def decode_chunk(lines: bytes | str) -> list[TurnEvent]:
     """The events of a stored chunk."""
     text = lines.decode() if isinstance(lines, bytes) else lines
+    if _TAB not in text:  # nearly all chunks are pieces of a text
+        return [*map(decode_event, filter(None, text.split("\n")))]
     return [_decode_line(line) for line in text.split("\n") if line and not line.startswith(_TAB)]
 
 

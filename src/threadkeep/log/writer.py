@@ -92,6 +92,8 @@ class TurnLog:
         self.error: Exception | None = None
         self.receipt: TurnReceipt | None = None
         """Of the turn's request, until it is stored."""
+        self.state: bytes | None = None
+        """What the turn's program keeps with the reply, stored with the turn's end."""
         self.taken_at = 0
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock

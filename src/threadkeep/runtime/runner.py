@@ -28,6 +28,7 @@ from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening
 from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import KeptLease, lease_of
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
@@ -35,7 +36,7 @@ from threadkeep.runtime.step_writer import StepWriter
 from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.store import Store
-from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turn_log import NEVER_MS, HeldTurn
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
@@ -63,7 +64,10 @@ class Runner:
         turn_ends: TurnEnds,
         steering: SteeringMessages,
         signals: Signals,
+        programs: NodePrograms,
     ) -> None:
+        self.programs = programs
+        """What agents are programs that this node can run."""
         self._node_id = node_id
         self._store = store
         self._running = running
@@ -87,6 +91,11 @@ class Runner:
     def knows(self, model: str | None) -> bool:
         """Whether this node has a model."""
         return self._resumer is not None and self._resumer.knows(model)
+
+    @property
+    def resumes_within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        return self._resumer.within_ms if self._resumer is not None else NEVER_MS
 
     def resume_with(self, resumer: Resumer) -> None:
         """From now on, this node can take over turns."""
@@ -154,6 +163,7 @@ class Runner:
         A model call or tool in progress has `grace_s` to end by itself.
         """
         await self._begin_no_more()
+        await self._leave_programs()
         tasks = self._running.tasks
         for turn in self._running.all().values():
             turn.control.stop.at_boundary = True
@@ -165,6 +175,7 @@ class Runner:
     async def close(self) -> None:
         """Hands off the turns that run here, keeping their output."""
         await self._begin_no_more()
+        await self._leave_programs()
         await end_tasks(*(task for _, task in self._beginning.values()))
         await end_tasks(*await self._hand_off_all())
 
@@ -173,6 +184,11 @@ class Runner:
         self.is_draining = True
         if self._beginning:
             await asyncio.wait([task for _, task in self._beginning.values()], timeout=CLOSE_S)
+
+    async def _leave_programs(self) -> None:
+        """From now on, other nodes run what only this one could."""
+        with suppress(StorageError):  # then it is soon seen no more
+            await self.programs.close()
 
     async def _hand_off_all(self) -> set["asyncio.Task[None]"]:
         """Stops the turns that run here; returns their tasks, done unless they took too long."""

@@ -57,6 +57,11 @@ class Resumer(Protocol):
         """Whether this node has a model: another one's may be saved just now, or missing in our settings."""
         ...
 
+    @property
+    def within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        ...
+
     def resume(self, held: HeldTurn) -> Resuming:
         """A turn that this node holds, before its log is read."""
         ...

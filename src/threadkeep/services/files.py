@@ -152,7 +152,7 @@ class Files:
         """A file that messages of a conversation have, or that a tool returned there."""
         if file := (await self._store.files.used(conversation_id, [file_id])).get(file_id):
             return await self._open(file, preview=preview)
-        if (made := (await self._store.payloads.artifacts(conversation_id, [file_id])).get(file_id)) is None:
+        if (made := (await self._store.payloads.files(conversation_id, [file_id])).get(file_id)) is None:
             raise FileNotFound
         content = await self._store.payloads.open(conversation_id, file_id)
         if isinstance(content, Lost):

@@ -141,9 +141,9 @@ class Reports:
         """The whole conversation with every branch, in the order in which it was written."""
         return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
-    async def artifact(self, user: User, artifact_id: str, *, most_bytes: int) -> tuple[Payload, bytes]:
+    async def file(self, user: User, file_id: str, *, most_bytes: int) -> tuple[Payload, bytes]:
         """A file that a tool returned in one of the user's conversations, with its content."""
-        payload = await self._artifact(user, artifact_id)
+        payload = await self._file(user, file_id)
         if payload.size > most_bytes:
             raise PayloadTooLarge(
                 f"This file has {payload.size} bytes. Download it: GET /api/artifacts/{payload.id}.",
@@ -154,9 +154,9 @@ class Reports:
             raise ArtifactNotFound(content.reason)
         return payload, content
 
-    async def open_artifact(self, user: User, artifact_id: str) -> OpenedFile:
+    async def open_file(self, user: User, file_id: str) -> OpenedFile:
         """The same, to be read piece by piece."""
-        payload = await self._artifact(user, artifact_id)
+        payload = await self._file(user, file_id)
         content = await self._store.payloads.open(payload.conversation_id, payload.id)
         if isinstance(content, Lost):
             raise ArtifactNotFound(content.reason)
@@ -164,10 +164,10 @@ class Reports:
             payload.file_name or payload.id, payload.media_type, is_shown=False, content=content
         )
 
-    async def _artifact(self, user: User, artifact_id: str) -> Payload:
+    async def _file(self, user: User, file_id: str) -> Payload:
         payload = None
-        if is_uuid(artifact_id):
-            payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
+        if is_uuid(file_id):
+            payload = await self._store.payloads.file(user.id, PayloadId(file_id.lower()))
         if payload is None:
             raise ArtifactNotFound
         return replace(payload, media_type=safe_media_type(payload.media_type))
@@ -203,7 +203,7 @@ class Reports:
 
     async def _files(self, reply: Message) -> Mapping[PayloadId, Payload]:
         """The details of a reply's files, if they belong to the conversation."""
-        return await self._store.payloads.artifacts(reply.conversation_id, reply.artifact_ids)
+        return await self._store.payloads.files(reply.conversation_id, reply.artifact_ids)
 
     async def _messages(
         self, user: User, conversation: Conversation, window: MessageWindow

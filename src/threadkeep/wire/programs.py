@@ -9,6 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+
+class ProgramLost(Exception):
+    """The process or connection that ran a program is gone."""
+
+
 Effect = Literal["read", "idempotent", "write"]
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
@@ -40,17 +45,21 @@ class ProgramTool(Struct, frozen=True, omit_defaults=True):
 
 
 class ProgramDeclaration(Struct, frozen=True, omit_defaults=True):
-    """What a program says of itself: what the agent is called, and within which limits its turns run."""
+    """An agent as its code declares it. What it leaves out, an admin may set."""
 
     key: str
-    version: int
-    name: str
+    """Identifies the agent for ever."""
+    version: int = 1
+    name: str = ""
+    """Its key if the code gives none."""
     description: str = ""
-    visibility: str = "private"
+    visibility: Literal["private", "public"] = "private"
+    """Only at first: an admin may change it."""
     model: str | None = None
     tools: tuple[ProgramTool, ...] = ()
-    timeout_s: float = 300
-    max_steps: int = 1000
+    """Functions of the program that models may call."""
+    timeout_s: float | None = None
+    max_steps: int | None = None
     starters: tuple[str, ...] = ()
     icon: str | None = None
 

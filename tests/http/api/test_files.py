@@ -399,7 +399,7 @@ async def test_fork_has_the_files_too(talk: Talk, model: ScriptedModel):
 async def test_large_file_of_a_tool_is_sent_in_pieces(api: Api, alice: httpx.AsyncClient):
     content = os.urandom(9_000_000)
     conversation = ConversationId((await new_conversation(alice))["id"])
-    payload = Payload.of(content, conversation, PayloadKind.ARTIFACT, "text/plain", 1, file_name="a.txt")
+    payload = Payload.of(content, conversation, PayloadKind.FILE, "text/plain", 1, file_name="a.txt")
     await api.store.payloads.add(payload, content)
     sizes: list[int] = []
     path, transport = f"/api/artifacts/{payload.id}", httpx.ASGITransport(sending(api.app, sizes))

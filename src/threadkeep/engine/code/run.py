@@ -49,7 +49,6 @@ from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
-from threadkeep.ports.programs import ProgramLost
 from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
@@ -68,6 +67,7 @@ from threadkeep.wire.programs import (
     NoticeItem,
     Output,
     OutputItem,
+    ProgramLost,
     ProgressItem,
     Refused,
     SaveClaim,
@@ -274,7 +274,7 @@ class _Serving:
     @property
     def open_requests(self) -> frozenset[str]:
         """The requests that nobody has decided."""
-        return self._code.activity.requests
+        return self._code.activity.requests | self._code.state.open_requests
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""

@@ -54,7 +54,7 @@ async def get_artifact(request: RequestContext, *, artifact_id: str) -> Streamed
 
     With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
     """
-    file = await request.services.reports.open_artifact(request.user, artifact_id)
+    file = await request.services.reports.open_file(request.user, artifact_id)
     return file_response(request, replace(file, media_type=_inactive(file.media_type)), caching=NOT_KEPT)
 
 

@@ -112,7 +112,7 @@ class RunEncoder:
         self._opening = run.opening(turn_id)
         self._ids = MessageIds(reply_id)
         self._numbers = PassageNumbers()
-        self._narrator = narrator.Narrator(self._frames)
+        self._narrator = narrator.Narrator(self._frames, text=self._piece, thought=self._piece)
         self._id = ""
         self._kind: narrator.Kind = "text"
         """Those of the text or thought in progress."""
@@ -158,10 +158,11 @@ class RunEncoder:
         self._open_steps = {it.label: None for it in self._narrator.open_steps}
         return [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
 
+    def _piece(self, text: str) -> Sequence[Frame]:
+        piece = frames.MessageContent(_CONTENT[self._kind], self._id, text)
+        return (piece,) if self._is_begun else (*self._begin(), piece)  # a reader may join within it
+
     def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
-        if isinstance(narrated, narrator.Piece):  # nearly all narrations
-            missed = () if self._is_begun else self._begin()  # by a reader who joins within it
-            return (*missed, frames.MessageContent(_CONTENT[self._kind], self._id, narrated.text))
         match narrated:
             case narrator.PartStart(kind):
                 self._kind = kind

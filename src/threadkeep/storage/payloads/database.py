@@ -51,7 +51,7 @@ BY_ID = Statement(
     UNION ALL {_FORMS} WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id"""
 )
 # Likewise, only files that people can download.
-_ARTIFACTS = Statement(
+_FILES = Statement(
     f"""{_OWN} WHERE id IN ({{ids}}) AND conversation_id = :conversation_id AND kind = 'artifact'
     UNION ALL {_FORMS}
     WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'"""
@@ -65,7 +65,7 @@ OF_CONVERSATION = Statement(
     ORDER BY id LIMIT :limit"""
 )
 # A file that a user can download: it is in one of the user's conversations.
-ARTIFACT = Statement(
+FILE = Statement(
     f"""{_OWN} WHERE id = :id AND kind = 'artifact' AND EXISTS (SELECT 1 FROM tk_conversations AS conversation
         WHERE conversation.id = payload.conversation_id AND conversation.user_id = :user_id
             AND conversation.deleted_at IS NULL)
@@ -183,21 +183,21 @@ class SqlPayloads:
         """How many bytes a conversation's payloads have; nothing about those that are missing."""
         return {payload.id: payload.size for payload, _ in await self._fetch(BY_ID, conversation_id, ids)}
 
-    async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
+    async def file(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in one of the user's conversations that is not deleted."""
-        rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
+        rows = await self._database.fetch(FILE(id=payload_id, user_id=user_id))
         return to_payload(rows[0])[0] if rows else None
 
-    async def artifacts(
+    async def files(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
         """Details of a conversation's files; nothing about other conversations' files."""
-        return {payload.id: payload for payload, _ in await self._fetch(_ARTIFACTS, conversation_id, ids)}
+        return {payload.id: payload for payload, _ in await self._fetch(_FILES, conversation_id, ids)}
 
     async def _fetch(
         self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> list[tuple[Payload, ContentId | None]]:
-        asked = [it for it in ids if is_uuid(it)]  # an artifact's id can be another engine's
+        asked = [it for it in ids if is_uuid(it)]  # the id of a file can be another engine's
         if not asked:
             return []
         query = statement(conversation_id=conversation_id, ids=to_json(asked))

@@ -35,6 +35,8 @@ export interface AgentDetailView {
   createdAt: string;
   updatedAt: string;
   ownerId: string | null;
+  engine?: EngineView;
+  readOnly?: string[];
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;
@@ -148,6 +150,8 @@ export interface AgentView {
   createdAt: string;
   updatedAt: string;
   ownerId: string | null;
+  engine?: EngineView;
+  readOnly?: string[];
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;
@@ -480,6 +484,18 @@ export interface DocumentView {
 /** The documents created from the files; a file that was already added returns its existing document. */
 export interface DocumentsView {
   items: DocumentView[];
+}
+
+/** What replies for an agent: a model with its settings (`config`), or a program (`code`).
+
+    `ready` means that some process runs the program now. Only the agent's owner and admins see `key`, the
+    `version` of the newest code, and how many `workers` run it. */
+export interface EngineView {
+  kind: "code" | "config";
+  status?: "absent" | "ready";
+  key?: string;
+  version?: number;
+  workers?: number;
 }
 
 /** What went wrong. */
@@ -1308,16 +1324,22 @@ export interface RunView {
   turnId: string | null;
 }
 
-/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
+/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon.
+
+    Of an agent in code, `agent` is the program's key and `codeVersion` that of the code that began to run the
+    turn. As long as no process runs its program, such a turn has no node and waits for a `worker`. */
 export interface RunningTurnView {
   id: string;
   conversationId: string;
   userId: string;
   agentId: string;
-  nodeId: string;
+  nodeId: string | null;
   model: string | null;
   startedAt: string;
   state: "aborting" | "running" | "stalled";
+  agent?: string | null;
+  codeVersion?: number | null;
+  waitsFor?: "worker" | null;
 }
 
 /** The runs that the events belong to. */
