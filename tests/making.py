@@ -299,7 +299,7 @@ async def keep_artifact(store: Store, conversation_id: str, words: str = "words"
     """A file of a conversation in the store."""
     content = words.encode()
     file = Payload.of(
-        content, ConversationId(conversation_id), PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt"
+        content, ConversationId(conversation_id), PayloadKind.FILE, "text/plain", NOW, file_name="a.txt"
     )
     await store.payloads.add(file, content)
     return file.id

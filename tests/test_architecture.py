@@ -103,7 +103,7 @@ LAYERS: dict[str, set[str]] = {
     "confined": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What agents in code are written with: it runs in other programs, too.
-    "agents": {"wire", "ports", "domain"},
+    "agents": {"wire", "domain"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "client", "http", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
@@ -158,6 +158,8 @@ SHORT_LIVED = {
     "threadkeep.runtime.runner.Runner._start": "a turn; an error ends it, after a crash a node continues it",
     "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.call_tasks.CallTasks.listen": "a user's decisions; the turn waits for it",
+    "threadkeep.engine.code.run._Serving._start": "a part of one turn; an error ends the turn",
+    "threadkeep.engine.code.tool_calls.ToolCalls.open": "one list of tools; what calls them waits for it",
     "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",
     "threadkeep.services.replies.turn_claim.TurnClaim.take": "one write; the request waits for it",

@@ -8,13 +8,14 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from threadkeep.agents import Agent, BlockingTurn, LocalPrograms, Turn, agent
-from threadkeep.ports.programs import ProgramLost, ProgramRun
+from threadkeep.agents.local import LocalRun
 from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import (
     Cancel,
     End,
     FromProgram,
     Output,
+    ProgramLost,
     Result,
     Run,
     Start,
@@ -39,12 +40,12 @@ def start_of(it: Agent) -> Start:
     )
 
 
-async def next_of(run: ProgramRun) -> FromProgram:
+async def next_of(run: LocalRun) -> FromProgram:
     async with asyncio.timeout(10):
         return await run.receive()
 
 
-async def serve_steps(run: ProgramRun) -> End:
+async def serve_steps(run: LocalRun) -> End:
     """Lets a program run all its steps, to its end."""
     while True:
         match await next_of(run):

@@ -262,7 +262,7 @@ async def test_image_of_a_tool_that_is_kept_again_after_a_lost_answer_is_there_o
     for _ in range(2):
         await kept.store.files.add_returned(conversation, image)
     assert await kept.count() == 1
-    artifact = await kept.store.payloads.artifact(ALICE, image.file.id)
+    artifact = await kept.store.payloads.file(ALICE, image.file.id)
     assert artifact and artifact.conversation_id == conversation.id
     assert await kept.store.files.latest(conversation.id, limit=9) == [image.file]
 

@@ -10,12 +10,12 @@ import pytest
 from tests.contract.stored import Stored
 from tests.making import ALICE, BOB, NOW, keep_agent, keep_conversation
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import StorageConflict
+from threadkeep.domain.errors import StorageConflict, StorageRefused
 from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
-from threadkeep.domain.payload import Lost, Payload, PayloadKind
+from threadkeep.domain.payload import Lost, Payload, PayloadKind, content_hash
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.payloads import database as payloads
-from threadkeep.storage.payloads.database import HOUR_MS
+from threadkeep.storage.payloads.database import HOUR_MS, READ_BYTES
 from threadkeep.storage.payloads.folder import HOUR_S
 from threadkeep.storage.store import store_on
 
@@ -70,7 +70,7 @@ async def talk(kept: Kept) -> Conversation:
 
 
 async def add(kept: Kept, conversation: Conversation, content: bytes = CONTENT) -> PayloadId:
-    payload = Payload.of(content, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt")
+    payload = Payload.of(content, conversation.id, PayloadKind.FILE, "text/plain", NOW, file_name="a.txt")
     await kept.store.payloads.add(payload, content)
     return payload.id
 
@@ -95,7 +95,7 @@ async def test_content_of_another_conversation_is_answered_like_what_is_missing(
     payloads = kept.store.payloads
     found = await payloads.load(here.id, [own, others])
     assert found == {own: CONTENT, others: Lost("The content is missing.")}
-    assert list(await payloads.artifacts(here.id, [own, others])) == [own]
+    assert list(await payloads.files(here.id, [own, others])) == [own]
 
 
 async def test_contents_beyond_a_limit_are_left_out(kept: Kept):
@@ -107,9 +107,28 @@ async def test_contents_beyond_a_limit_are_left_out(kept: Kept):
     assert "too large" in next(it.reason for it in found.values() if isinstance(it, Lost))
 
 
+@pytest.mark.parametrize("size", [0, 10, READ_BYTES, 2 * READ_BYTES + 10])
+async def test_opened_content_comes_in_pieces_from_any_byte_to_any_other(kept: Kept, size: int):
+    conversation, others = await talk(kept), await talk(kept)
+    content = bytes(number % 251 for number in range(size))
+    payload_id = await add(kept, conversation, content)
+    opened = await kept.store.payloads.open(conversation.id, payload_id)
+    assert not isinstance(opened, Lost)
+    assert (opened.size, opened.sha256) == (size, content_hash(content))
+    for start, stop in ((0, size), (size // 3, size // 2), (size - size // 4, size)):
+        pieces = [piece async for piece in opened.read(start, stop)]
+        assert b"".join(pieces) == content[start:stop]
+        assert max(map(len, pieces), default=0) <= READ_BYTES
+    await kept.change(lambda content: content[: size // 2])
+    if size:
+        with pytest.raises(StorageRefused):
+            _ = [piece async for piece in opened.read(0, size)]
+    assert isinstance(await kept.store.payloads.open(others.id, payload_id), Lost)
+
+
 async def test_payload_that_is_kept_again_after_a_lost_answer_is_there_once(kept: Kept):
     conversation = await talk(kept)
-    payload = Payload.of(CONTENT, conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW)
+    payload = Payload.of(CONTENT, conversation.id, PayloadKind.FILE, "text/plain", NOW)
     for _ in range(2):
         await kept.store.payloads.add(payload, CONTENT)
     assert await load(kept, conversation, payload.id) == CONTENT
@@ -130,12 +149,16 @@ async def test_damaged_content_is_noticed(kept: Kept, damage: Callable[[bytes], 
     payload_id = await add(kept, conversation)
     await kept.change(damage)
     assert await load(kept, conversation, payload_id) == Lost("The content is damaged.")
+    assert await kept.store.payloads.open(conversation.id, payload_id) == Lost("The content is damaged.")
 
 
 async def test_missing_content_and_missing_payload_are_noticed_and_others_load(kept: Kept):
     conversation, unknown = await talk(kept), PayloadId(new_uuid())
     lost = await add(kept, conversation)
     await kept.remove()
+    for payload_id in (lost, unknown):
+        opened = await kept.store.payloads.open(conversation.id, payload_id)
+        assert opened == Lost("The content is missing.")
     fine = await add(kept, conversation, b"fine")
     missing = Lost("The content is missing.")
     assert await kept.store.payloads.load(conversation.id, [lost, fine, unknown]) == {
@@ -157,21 +180,21 @@ async def test_artifact_is_found_by_its_owner_while_the_conversation_is_there(ke
     conversation = await talk(kept)
     payload_id = await add(kept, conversation)
     payloads = kept.store.payloads
-    found = await payloads.artifact(ALICE, payload_id)
+    found = await payloads.file(ALICE, payload_id)
     assert found
     assert (found.file_name, found.media_type, found.size) == ("a.txt", "text/plain", len(CONTENT))
-    assert await payloads.artifacts(conversation.id, [payload_id]) == {payload_id: found}
-    assert await payloads.artifact(BOB, payload_id) is None
+    assert await payloads.files(conversation.id, [payload_id]) == {payload_id: found}
+    assert await payloads.file(BOB, payload_id) is None
     await kept.store.conversations.delete(ALICE, conversation.id, NOW)
-    assert await payloads.artifact(ALICE, payload_id) is None
+    assert await payloads.file(ALICE, payload_id) is None
 
 
 async def test_value_is_no_artifact(kept: Kept):
     conversation = await talk(kept)
     payload = Payload.of(b"1", conversation.id, PayloadKind.VALUE, "application/json", NOW)
     await kept.store.payloads.add(payload, b"1")
-    assert await kept.store.payloads.artifact(ALICE, payload.id) is None
-    assert not await kept.store.payloads.artifacts(conversation.id, [payload.id])
+    assert await kept.store.payloads.file(ALICE, payload.id) is None
+    assert not await kept.store.payloads.files(conversation.id, [payload.id])
 
 
 async def test_payload_of_a_conversation_that_is_no_more_is_refused(kept: Kept):

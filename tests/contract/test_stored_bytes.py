@@ -19,13 +19,17 @@ from tests.making import (
     keep_ended,
     said,
 )
+from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.compaction import Compaction
-from threadkeep.domain.conversation import AddedMessage
-from threadkeep.domain.ids import CompactionId, ConversationId, new_uuid
+from threadkeep.domain.conversation import AddedMessage, Conversation
+from threadkeep.domain.ids import CompactionId, ConversationId, IdempotencyKey, new_uuid
 from threadkeep.domain.message import MessageRole, MessageStatus
 from threadkeep.domain.payload import Payload, PayloadKind
+from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.turn import BegunWith
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.database.migrate import migrations
+from threadkeep.storage.store import Store
 
 KEPT = Statement("SELECT text_bytes FROM tk_conversations WHERE id = :id")
 
@@ -52,7 +56,9 @@ async def test_every_write_is_counted(stored: Stored):
         sizes.append(await check_count(database, conversation.id))
         assert sizes[-1] > sizes[-2]
 
-    begun = conversation.begin_turn("Warum? 为什么？", NOW, model="scripted", title=None)
+    tool = ClientTool(name="look", description="Schaut nach: 天.", parameters={"type": "object"})
+    brought = BegunWith(tools=(tool,))
+    begun = conversation.begin_turn("Warum? 为什么？", NOW, model="scripted", title=None, begun_with=brought)
     await keep_begun(store, begun)
     await grew()
     payload = Payload.of(b"abc", conversation.id, PayloadKind.VALUE, "text/plain", NOW)
@@ -81,10 +87,34 @@ async def test_every_write_is_counted(stored: Stored):
     assert await store.stored_bytes.of_user(ALICE) == before + sizes[-2]
     assert await store.stored_bytes.of_conversation(conversation.id) == sizes[-2]
     assert await store.stored_bytes.of_user(BOB) == 0
+    await check_queue(store, await keep_conversation(store, agent), brought)
     await store.conversations.delete(ALICE, conversation.id, NOW)
     assert await store.stored_bytes.of_user(ALICE) == before + sizes[-2]
     await store.conversations.purge(ALICE, conversation.id)
     assert await store.stored_bytes.of_user(ALICE) == before
+
+
+async def check_queue(store: Store, conversation: Conversation, brought: BegunWith) -> None:
+    """What waits counts until it leaves, and the turn that it begins counts instead."""
+    begun = conversation.begin_turn("?", NOW)
+    await keep_begun(store, begun)
+    sizes = [await store.stored_bytes.of_user(ALICE)]
+
+    async def grew() -> int:
+        sizes.append(await store.stored_bytes.of_user(ALICE))
+        return sizes[-1] - sizes[-2]
+
+    waiting = [
+        QueuedMessage.of(conversation.id, text, NOW, begun_with=brought) for text in ("天" * 100, "b" * 100)
+    ]
+    for message, texts in zip(waiting, (300, 100), strict=True):
+        await store.queue.add(message, begun.turn.id, IdempotencyKey.of(message.id, message.content))
+        assert await grew() > 200 + texts + 100
+    assert await store.queue.edit(conversation.id, waiting[1].id, "b" * 150)
+    assert await grew() == 50
+    assert await store.queue.remove(conversation.id, waiting[1].id, NOW)
+    assert await grew() == sizes[1] - sizes[2] - 50
+    await store.conversations.purge(ALICE, conversation.id)
 
 
 async def test_forks_cards_and_runs_of_other_engines_are_counted(api: Api, alice: httpx.AsyncClient):

@@ -287,6 +287,8 @@ def upgrade(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodes write logs of the next version from now on."""
     for module in (turn_log, turns, approvals):
         monkeypatch.setattr(module, "LOG_VERSION", LOG_VERSION + 1)
+    for module in (turn_log, turns):
+        monkeypatch.setattr(module, "PLAIN_LOG_VERSION", LOG_VERSION + 1)
 
 
 @pytest.mark.parametrize("finishes_a_call", [False, True])

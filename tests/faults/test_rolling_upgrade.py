@@ -28,7 +28,7 @@ from tests.postgres import Postgres
 from tests.serving import SOURCE, Server
 from tests.talking import JSON
 from threadkeep.runtime.heartbeat import BEAT_S
-from threadkeep.storage.turns import LOG_VERSION
+from threadkeep.storage.turns import LOG_VERSION, PLAIN_LOG_VERSION
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, ToolServer, Wait
 from threadkeep.testing.waiting import until
 
@@ -36,6 +36,11 @@ from threadkeep.testing.waiting import until
 NEXT = (
     ("version.py", '__version__ = version("threadkeep")', '__version__ = "next"'),
     ("storage/turns.py", f"\nLOG_VERSION = {LOG_VERSION}\n", f"\nLOG_VERSION = {LOG_VERSION + 1}\n"),
+    (
+        "storage/turns.py",
+        f"\nPLAIN_LOG_VERSION = {PLAIN_LOG_VERSION}\n",
+        f"\nPLAIN_LOG_VERSION = {LOG_VERSION + 1}\n",
+    ),
     (
         "engine/journal.py",
         "\n\nJournalEntry = ",

@@ -95,7 +95,7 @@ async def _keep_rich(store: Store, conversation: Conversation, document: Documen
     begun = conversation.begin_turn("What of my lease?", NOW, model="scripted", title="Lease")
     await keep_begun(store, begun)
     ids: list[PayloadId] = []
-    for value, kind, name in ((LARGE, PayloadKind.VALUE, None), ("A,B\n1,2", PayloadKind.ARTIFACT, "a.csv")):
+    for value, kind, name in ((LARGE, PayloadKind.VALUE, None), ("A,B\n1,2", PayloadKind.FILE, "a.csv")):
         content = str(value).encode()
         payload = Payload.of(content, conversation.id, kind, "text/csv", NOW, file_name=name)
         await store.payloads.add(payload, content)

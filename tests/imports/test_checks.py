@@ -37,7 +37,7 @@ NAMES = {
 def whole_with(media_type: str, file_name: str) -> WholeConversation:
     started = Conversation.start(ALICE, AgentId(new_uuid()), NOW)
     id_ = PayloadId(new_uuid())
-    payload = Payload(id_, started.id, PayloadKind.ARTIFACT, media_type, file_name, 1, "0" * 64, NOW)
+    payload = Payload(id_, started.id, PayloadKind.FILE, media_type, file_name, 1, "0" * 64, NOW)
     part = FilePart(file_id=id_, file_name=file_name, media_type=media_type, size=1)
     user, completed = MessageRole.USER, MessageStatus.COMPLETED
     asked = Message(MessageId(new_uuid()), started.id, 1, None, user, (part,), completed, NOW, NOW)

@@ -101,7 +101,7 @@ async def test_files_of_messages_come_with_their_renditions(here: Settings, ther
 
 def test_file_that_is_larger_than_what_a_tool_may_give_is_read_back(tmp_path: Path):
     content = bytes(MOST_FILE_BYTES + 1)
-    payload = Payload.of(content, ConversationId(new_uuid()), PayloadKind.ARTIFACT, "text/plain", NOW)
+    payload = Payload.of(content, ConversationId(new_uuid()), PayloadKind.FILE, "text/plain", NOW)
     kept = tmp_path / payload_name(payload)
     kept.parent.mkdir(parents=True)
     kept.write_bytes(content)

@@ -23,10 +23,10 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Lease
-from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, StepBegun
+from threadkeep.engine.journal import CallFinished, CallPaid, Dispatch, Dispatched, StepBegun
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
@@ -395,3 +395,15 @@ async def test_writer_goes_on_after_a_failure_that_nobody_expected(
         await broken.add(Text("lost?"), at_once=True)
     await other.add(Text("Hello"), at_once=True)
     assert await writing.bodies(other) == [Text("Hello")]
+
+
+async def test_usage_of_parallel_calls_is_charged_to_the_call_that_it_is_of(writing: Writing):
+    turn_log = await writing.open()
+    ids = [new_uuid(), new_uuid()]
+    for at, id_ in enumerate(ids, 1):
+        turn_log.take(IterationStart(at))
+        chunk = turn_log.take(CallPaid(id_, 1_000 * at), UsageReported(at, 0))
+        assert chunk is not None
+        assert [(it.reservation_id, it.at) for it in chunk.charges] == [(id_, 1_000 * at)]
+    chunk = turn_log.take(UsageReported(3, 0))  # what the program has spent elsewhere reserved nothing
+    assert chunk is not None and [it.reservation_id for it in chunk.charges] == [turn_log.turn_id]

@@ -55,11 +55,13 @@ from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, Re
 Events = list[TurnEvent]
 
 
-def narrator() -> Narrator[Narration]:
-    return Narrator(lambda narrated: (narrated,))
+def narrator() -> Narrator[Narration | Text | Thought]:
+    return Narrator(
+        lambda narrated: (narrated,), text=lambda it: (Text(it),), thought=lambda it: (Thought(it),)
+    )
 
 
-def narrated(events: Events) -> list[Narration]:
+def narrated(events: Events) -> list[Narration | Text | Thought]:
     """All that is said of a turn, which may be cut off."""
     telling = narrator()
     return [*(it for event in events for it in telling.narrate(event.body)), *telling.pause()]
@@ -103,8 +105,8 @@ def test_reply_has_the_parts_that_were_narrated(events: Events):
 @patient
 @given(logs())
 def test_text_of_the_reply_is_what_was_said_and_counts(events: Events):
-    telling = JoiningNarrator[Narration](lambda narrated: (narrated,))
-    pieces = [it.text for event in events for it in telling.narrate(event.body) if isinstance(it, Text)]
+    telling = JoiningNarrator[str](text=lambda text: (text,))
+    pieces = [text for event in events for text in telling.narrate(event.body)]
     reply = fold(REPLY, events)
     assert telling.said("text") == reply.text
     assert (telling.usage, telling.end) == (reply.usage, events[-1].body)
@@ -311,7 +313,7 @@ def mcp(events: Events, seen: int) -> Restarted:
     """A client that asks again after an event is told what follows."""
 
     def told_after(seen: int, events: Events) -> str:
-        telling = Narrator(news)
+        telling = news()
         narrated = [(event.seq, "".join(telling.narrate(event.body))) for event in events]
         return "".join(it for seq, it in narrated if seq > seen)
 

@@ -12,6 +12,9 @@ from tests.http.api.test_budgets import PRICED, with_prices
 from tests.protocols.mcp.test_routes import call_tool
 from tests.talking import JSON, Talk, talking
 from threadkeep import Settings
+from threadkeep.domain.caps import OperatorCaps, TurnCaps
+from threadkeep.services.allowances import LocalAllowances
+from threadkeep.services.creations import Creations
 from threadkeep.testing import Gate, Say, ScriptedModel, Usage, Wait
 
 TEXT = "Why is that so?"
@@ -48,6 +51,14 @@ def is_refused(response: httpx.Response) -> bool:
     return response.status_code >= 400 or '"isError":true' in response.text.replace(" ", "")
 
 
+async def leave_room(talk: Talk, size: int) -> None:
+    """Lets users of a server that runs store only so much in all."""
+    creations, store = (await talk.app.services()).creations, talk.store
+    Creations.__init__(
+        creations, store.stored_bytes, LocalAllowances(TurnCaps(), lambda: 0.0), OperatorCaps(bytes=size)
+    )
+
+
 async def conversations(talk: Talk) -> list[str]:
     return [it["id"] for it in (await talk.client.get("/api/conversations")).json()["items"]]
 
@@ -66,7 +77,7 @@ async def refusing(
             changes = {"user_running_turns": 1}
         case "budget":
             settings = with_prices(settings, model, user_budget_month="0.01")
-        case "draining":
+        case "draining" | "room":
             pass
         case "empty":
             asked = {"content": " "}
@@ -80,6 +91,8 @@ async def refusing(
             await talk.begin(conversation)
             path = f"/api/conversations/{conversation}"
             asked = {"agent": (await talk.client.get(path)).json()["agentId"]}
+        if why == "room":
+            await leave_room(talk, 1)
         if why == "draining":
             draining = property(lambda _: True)
             monkeypatch.setattr("threadkeep.runtime.runner.Runner.is_draining", draining, raising=False)
@@ -87,7 +100,9 @@ async def refusing(
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("why", ["rate", "at once", "budget", "draining", "empty", "too long", "no agent"])
+@pytest.mark.parametrize(
+    "why", ["rate", "at once", "budget", "room", "draining", "empty", "too long", "no agent"]
+)
 async def test_first_message_that_is_refused_leaves_no_conversation(
     why: str, talk_settings: Settings, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
@@ -146,7 +161,7 @@ async def stopping(talk: Talk, protocol: str, conversation: str, content: str = 
             return await first_message(talk, protocol, content, threadId=conversation)
 
 
-@pytest.mark.parametrize("why", ["rate", "budget", "empty", "too long"])
+@pytest.mark.parametrize("why", ["rate", "budget", "room", "empty", "too long"])
 async def test_message_that_is_refused_stops_no_turn(
     why: str, talk_settings: Settings, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ):
@@ -161,6 +176,8 @@ async def test_message_that_is_refused_stops_no_turn(
         conversation = await talk.titled_conversation(**PRICED if why == "budget" else {})
         turn = await talk.begin(conversation, "Why?")
         await gate.reached()
+        if why == "room":
+            await leave_room(talk, 1)
         for protocol in ["messages", "regenerate", "responses", "mcp", "ai-sdk", "ag-ui"]:
             if protocol == "regenerate" and why in {"empty", "too long"}:
                 continue  # it brings no message

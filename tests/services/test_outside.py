@@ -16,7 +16,8 @@ from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.domain.user import User, UserRole
 from threadkeep.handling.services import Services
-from threadkeep.services.outside import MOST_ID_CHARACTERS, Outside, OutsideMessage
+from threadkeep.services.outside import MOST_ID_CHARACTERS, Outside
+from threadkeep.services.sending import NewMessage
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, UseTool, Wait
 
 LOCAL = User(UserId("local"), UserRole.ADMIN)
@@ -38,8 +39,9 @@ class Chat:
     async def begin(
         self, content: str, id_: str | None = None, *before: str, starts_over: bool = False
     ) -> Turn:
-        message = OutsideMessage(content=content, id=id_, before=before, starts_over=starts_over)
-        turn, _ = await self.outside.send(LOCAL, await self.now(), message, BEGUN_WITH)
+        message = NewMessage(content, begun_with=BEGUN_WITH, outside_id=id_)
+        where = await self.now()
+        turn, _ = await self.outside.send(LOCAL, where, message, before=before, starts_over=starts_over)
         return turn
 
     async def say(
@@ -80,7 +82,8 @@ async def opened(services: Services, id_: str, agent_id: str | None = None) -> C
 async def opened_by(services: Services, user: User, id_: str, content: str = "Hello") -> Conversation:
     """The conversation that takes a user's first message."""
     where = await services.outside.find_or_new(user, id_)
-    _, conversation = await services.outside.send(user, where, OutsideMessage(content=content), BEGUN_WITH)
+    message = NewMessage(content, begun_with=BEGUN_WITH)
+    _, conversation = await services.outside.send(user, where, message)
     return conversation
 
 
@@ -248,8 +251,8 @@ async def test_answer_continues_after_what_the_client_has_also_when_it_is_repeat
     model.script([UseTool("ask_user", {"question": "Which one?"})], [Say("Fine.")])
     agent = await talk.client.post("/api/agents", json={"name": "Asker", "settings": {"askUser": True}})
     conversation = await opened(services, "chat-1", agent.json()["id"])
-    message = OutsideMessage(content="Go?", id="m1")
-    turn, _ = await services.outside.send(LOCAL, conversation, message, BEGUN_WITH)
+    message = NewMessage("Go?", begun_with=BEGUN_WITH, outside_id="m1")
+    turn, _ = await services.outside.send(LOCAL, conversation, message)
     assert await services.turns.finished(turn) is None
     (request,) = await services.approvals.open(LOCAL, turn)
     decision = Decision(action=ApprovalAction.ANSWER, at=1, content="The red one")

@@ -1,4 +1,7 @@
 CREATE TABLE tk_agents (
+    code text,
+    code_key text,
+    code_version bigint,
     created_at bigint NOT NULL,
     deleted_at bigint,
     description text NOT NULL,
@@ -83,6 +86,13 @@ CREATE TABLE tk_briefings (
     CONSTRAINT tk_briefings_summary_check CHECK ((TRIM(BOTH :blank::text FROM summary) <> ''::text)),
     CONSTRAINT tk_briefings_title_check CHECK ((TRIM(BOTH :blank::text FROM title) <> ''::text)),
     CONSTRAINT tk_briefings_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
+CREATE TABLE tk_call_receipts (
+    call bigint NOT NULL,
+    receipt text NOT NULL,
+    turn_id uuid NOT NULL,
+    CONSTRAINT tk_call_receipts_pkey PRIMARY KEY (turn_id, call),
+    CONSTRAINT tk_call_receipts_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES tk_receipts(turn_id) ON DELETE CASCADE
 );
 CREATE TABLE tk_chunks (
     document_id uuid NOT NULL,
@@ -486,6 +496,15 @@ CREATE TABLE tk_payloads (
     CONSTRAINT tk_payloads_kind_check CHECK ((kind = ANY (ARRAY['value'::text, 'artifact'::text]))),
     CONSTRAINT tk_payloads_pkey PRIMARY KEY (id)
 );
+CREATE TABLE tk_programs (
+    is_open boolean NOT NULL DEFAULT true,
+    key text NOT NULL,
+    node text NOT NULL,
+    seen_at bigint NOT NULL,
+    version bigint NOT NULL,
+    worker text NOT NULL,
+    CONSTRAINT tk_programs_pkey PRIMARY KEY (key, version, node, worker)
+);
 CREATE TABLE tk_prompt_texts (
     sha256 text NOT NULL,
     text text NOT NULL,
@@ -552,6 +571,7 @@ CREATE TABLE tk_reservations (
     key_id uuid,
     model text,
     purpose text NOT NULL,
+    turn_id uuid,
     user_id text NOT NULL,
     CONSTRAINT tk_reservations_pkey PRIMARY KEY (id),
     CONSTRAINT tk_reservations_purpose_check CHECK ((purpose = ANY (ARRAY['turn'::text, 'title'::text, 'compaction'::text, 'rerun'::text, 'completion'::text]))),
@@ -608,6 +628,23 @@ CREATE TABLE tk_spending (
     CONSTRAINT tk_spending_pkey PRIMARY KEY (scope, scope_id, period, currency),
     CONSTRAINT tk_spending_scope_check CHECK ((scope = ANY (ARRAY['user'::text, 'agent'::text, 'key'::text])))
 );
+CREATE TABLE tk_states (
+    conversation_id uuid NOT NULL,
+    message_id uuid NOT NULL,
+    payload bytea NOT NULL,
+    CONSTRAINT tk_states_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_states_message_id_fkey FOREIGN KEY (message_id) REFERENCES tk_messages(id) ON DELETE CASCADE,
+    CONSTRAINT tk_states_pkey PRIMARY KEY (message_id)
+);
+CREATE TABLE tk_step_values (
+    content bytea NOT NULL,
+    conversation_id uuid NOT NULL,
+    id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    CONSTRAINT tk_step_values_conversation_id_fkey FOREIGN KEY (conversation_id) REFERENCES tk_conversations(id) ON DELETE CASCADE,
+    CONSTRAINT tk_step_values_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_step_values_turn_id_fkey FOREIGN KEY (turn_id) REFERENCES tk_turns(id) ON DELETE CASCADE
+);
 CREATE TABLE tk_terms (
     chunks bigint NOT NULL,
     collection bigint NOT NULL,
@@ -658,6 +695,8 @@ CREATE TABLE tk_turns (
     begun_with text,
     cache_read_tokens bigint,
     cache_write_tokens bigint,
+    code_key text,
+    code_version bigint,
     conversation_id uuid NOT NULL,
     ended_at bigint,
     error text,
@@ -709,6 +748,7 @@ CREATE TABLE tk_vectors (
 );
 CREATE INDEX tk_agents_by_owner ON public.tk_agents USING btree (owner_id, id) WHERE (deleted_at IS NULL);
 CREATE INDEX tk_agents_bytes ON public.tk_agents USING btree (owner_id, text_bytes) WHERE (NOT is_cleared);
+CREATE UNIQUE INDEX tk_agents_code_key ON public.tk_agents USING btree (code_key) WHERE (code_key IS NOT NULL);
 CREATE UNIQUE INDEX tk_agents_default ON public.tk_agents USING btree (is_default) WHERE is_default;
 CREATE INDEX tk_agents_ownerless ON public.tk_agents USING btree (id) WHERE (owner_id IS NULL);
 CREATE UNIQUE INDEX tk_agents_pkey ON public.tk_agents USING btree (id);
@@ -724,6 +764,7 @@ CREATE INDEX tk_briefings_by_agent ON public.tk_briefings USING btree (agent_id,
 CREATE INDEX tk_briefings_by_message ON public.tk_briefings USING btree (message_id);
 CREATE UNIQUE INDEX tk_briefings_pkey ON public.tk_briefings USING btree (user_id, id);
 CREATE INDEX tk_briefings_unread ON public.tk_briefings USING btree (user_id, id DESC) WHERE (read_at IS NULL);
+CREATE UNIQUE INDEX tk_call_receipts_pkey ON public.tk_call_receipts USING btree (turn_id, call);
 CREATE INDEX tk_chunk_terms ON public.tk_chunks USING gin (array_to_tsvector(string_to_array(terms, ' '::text))) WITH (fastupdate=off);
 CREATE UNIQUE INDEX tk_chunks_document_id_position_key ON public.tk_chunks USING btree (document_id, "position");
 CREATE UNIQUE INDEX tk_chunks_pkey ON public.tk_chunks USING btree (id);
@@ -808,6 +849,8 @@ CREATE UNIQUE INDEX tk_path_moves_pkey ON public.tk_path_moves USING btree (conv
 CREATE UNIQUE INDEX tk_payload_contents_pkey ON public.tk_payload_contents USING btree (conversation_id, sha256);
 CREATE INDEX tk_payloads_by_content ON public.tk_payloads USING btree (conversation_id, sha256);
 CREATE UNIQUE INDEX tk_payloads_pkey ON public.tk_payloads USING btree (id);
+CREATE INDEX tk_programs_node ON public.tk_programs USING btree (node);
+CREATE UNIQUE INDEX tk_programs_pkey ON public.tk_programs USING btree (key, version, node, worker);
 CREATE UNIQUE INDEX tk_prompt_texts_pkey ON public.tk_prompt_texts USING btree (sha256);
 CREATE UNIQUE INDEX tk_queued_by_conversation ON public.tk_queued USING btree (conversation_id, "position");
 CREATE INDEX tk_queued_by_key ON public.tk_queued USING btree (conversation_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
@@ -823,6 +866,7 @@ CREATE UNIQUE INDEX tk_requests_pkey ON public.tk_requests USING btree (user_id,
 CREATE INDEX tk_reservation_time ON public.tk_reservations USING btree (at);
 CREATE INDEX tk_reservation_user ON public.tk_reservations USING btree (user_id);
 CREATE UNIQUE INDEX tk_reservations_pkey ON public.tk_reservations USING btree (id);
+CREATE INDEX tk_reservations_turn ON public.tk_reservations USING btree (turn_id) WHERE (turn_id IS NOT NULL);
 CREATE UNIQUE INDEX tk_running_import ON public.tk_imports USING btree (user_id) WHERE (status = 'RUNNING'::text);
 CREATE INDEX tk_runs_complete ON public.tk_runs USING btree (conversation_id, run_id) WHERE (has_start AND has_end);
 CREATE UNIQUE INDEX tk_runs_pkey ON public.tk_runs USING btree (conversation_id, run_id);
@@ -833,6 +877,11 @@ CREATE UNIQUE INDEX tk_shares_hash_key ON public.tk_shares USING btree (hash);
 CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);
 CREATE INDEX tk_spending_period ON public.tk_spending USING btree (period);
 CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
+CREATE INDEX tk_states_conversation ON public.tk_states USING btree (conversation_id);
+CREATE UNIQUE INDEX tk_states_pkey ON public.tk_states USING btree (message_id);
+CREATE INDEX tk_step_values_conversation ON public.tk_step_values USING btree (conversation_id);
+CREATE UNIQUE INDEX tk_step_values_pkey ON public.tk_step_values USING btree (id);
+CREATE INDEX tk_step_values_turn ON public.tk_step_values USING btree (turn_id);
 CREATE UNIQUE INDEX tk_terms_pkey ON public.tk_terms USING btree (collection, term);
 CREATE INDEX tk_tool_calls_by_conversation ON public.tk_tool_calls USING btree (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON public.tk_tool_calls USING btree (conversation_id, tool_call_id, created_at DESC);
@@ -845,9 +894,12 @@ CREATE UNIQUE INDEX tk_turn_chunks_pkey ON public.tk_turn_chunks USING btree (tu
 CREATE UNIQUE INDEX tk_turns_active ON public.tk_turns USING btree (conversation_id) WHERE ((status = ANY (ARRAY['RUNNING'::text, 'WAITING'::text])) AND (origin = 'live'::text));
 CREATE INDEX tk_turns_by_conversation ON public.tk_turns USING btree (conversation_id, id);
 CREATE INDEX tk_turns_by_user ON public.tk_turns USING btree (user_id, started_at);
+CREATE INDEX tk_turns_code_begun ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND (code_version IS NOT NULL));
+CREATE INDEX tk_turns_code_stopping ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND abort_requested);
+CREATE INDEX tk_turns_code_unbegun ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND (code_version IS NULL));
 CREATE UNIQUE INDEX tk_turns_held_key ON public.tk_turns USING btree (conversation_id, held_key) WHERE (held_key IS NOT NULL);
 CREATE UNIQUE INDEX tk_turns_idempotency ON public.tk_turns USING btree (conversation_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
-CREATE INDEX tk_turns_leases ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
+CREATE INDEX tk_turns_leases ON public.tk_turns USING btree (code_key, lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
 CREATE INDEX tk_turns_logged ON public.tk_turns USING btree (ended_at) WHERE (has_log AND (ended_at IS NOT NULL));
 CREATE UNIQUE INDEX tk_turns_pkey ON public.tk_turns USING btree (id);
 CREATE INDEX tk_turns_running_of_user ON public.tk_turns USING btree (user_id) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
@@ -856,6 +908,10 @@ CREATE INDEX tk_users_deleted ON public.tk_users USING btree (id) WHERE (deleted
 CREATE UNIQUE INDEX tk_users_pkey ON public.tk_users USING btree (id);
 CREATE UNIQUE INDEX tk_vectors_pkey ON public.tk_vectors USING btree (chunk_id);
 CREATE UNIQUE INDEX tk_vectors_seq_key ON public.tk_vectors USING btree (seq);
+CREATE OR REPLACE FUNCTION public.tk_leave_agent_in_code()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$BEGIN RETURN NULL; END$function$;
 CREATE OR REPLACE FUNCTION public.tk_let_go_of_texts()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -864,5 +920,19 @@ BEGIN
     EXECUTE format('INSERT INTO %I.tk_let_go_texts (sha256) SELECT sha256 FROM gone', TG_TABLE_SCHEMA);
     RETURN NULL;
 END$function$;
+CREATE OR REPLACE FUNCTION public.tk_refuse_turn_of_code()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+BEGIN
+    IF EXISTS (SELECT 1 FROM tk_conversations AS conversation JOIN tk_agents AS agent ON agent.id = conversation.agent_id
+            WHERE conversation.id = new.conversation_id AND agent.code_key IS NOT NULL) THEN
+        RAISE EXCEPTION 'This agent is a program, which only a newer version of Threadkeep can run';
+    END IF;
+    RETURN new;
+END$function$;
+CREATE TRIGGER tk_agents_in_code_hidden BEFORE UPDATE OF deleted_at ON public.tk_agents FOR EACH ROW WHEN (((old.code_key IS NOT NULL) AND (old.deleted_at IS NULL) AND (new.deleted_at IS NOT NULL) AND (new.code_version IS NOT NULL))) EXECUTE FUNCTION tk_leave_agent_in_code();
+CREATE TRIGGER tk_agents_in_code_stay BEFORE DELETE ON public.tk_agents FOR EACH ROW WHEN ((old.code_key IS NOT NULL)) EXECUTE FUNCTION tk_leave_agent_in_code();
 CREATE TRIGGER tk_receipt_texts_go AFTER DELETE ON public.tk_receipt_texts REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION tk_let_go_of_texts();
+CREATE TRIGGER tk_turns_of_code BEFORE INSERT ON public.tk_turns FOR EACH ROW WHEN (((new.log_version < 4) AND (new.origin = 'live'::text) AND (new.status = 'RUNNING'::text))) EXECUTE FUNCTION tk_refuse_turn_of_code();
 CREATE EXTENSION plpgsql;

@@ -1,5 +1,6 @@
 CREATE INDEX tk_agents_by_owner ON tk_agents (owner_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX tk_agents_bytes ON tk_agents (owner_id, text_bytes) WHERE NOT is_cleared;
+CREATE UNIQUE INDEX tk_agents_code_key ON tk_agents (code_key) WHERE code_key IS NOT NULL;
 CREATE UNIQUE INDEX tk_agents_default ON tk_agents (is_default) WHERE is_default;
 CREATE INDEX tk_agents_ownerless ON tk_agents (id) WHERE owner_id IS NULL;
 CREATE INDEX tk_agents_public ON tk_agents (id) WHERE deleted_at IS NULL AND visibility = 'public';
@@ -51,6 +52,7 @@ CREATE UNIQUE INDEX tk_messages_on_path ON tk_messages (conversation_id, seq) WH
 CREATE INDEX tk_outside_conversation ON tk_outside_conversations (conversation_id);
 CREATE INDEX tk_outside_message ON tk_outside_messages (message_id);
 CREATE INDEX tk_payloads_by_content ON tk_payloads (conversation_id, sha256);
+CREATE INDEX tk_programs_node ON tk_programs (node);
 CREATE UNIQUE INDEX tk_queued_by_conversation ON tk_queued (conversation_id, position);
 CREATE INDEX tk_queued_by_key ON tk_queued (conversation_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX tk_queued_waiting ON tk_queued (conversation_id, position) WHERE taken_at IS NULL;
@@ -59,10 +61,14 @@ CREATE INDEX tk_receipts_by_conversation ON tk_receipts (conversation_id);
 CREATE INDEX tk_request_began ON tk_requests (began_at);
 CREATE INDEX tk_reservation_time ON tk_reservations (at);
 CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
+CREATE INDEX tk_reservations_turn ON tk_reservations (turn_id) WHERE turn_id IS NOT NULL;
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
 CREATE INDEX tk_runs_complete ON tk_runs (conversation_id, run_id) WHERE has_start AND has_end;
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
 CREATE INDEX tk_spending_period ON tk_spending (period);
+CREATE INDEX tk_states_conversation ON tk_states (conversation_id);
+CREATE INDEX tk_step_values_conversation ON tk_step_values (conversation_id);
+CREATE INDEX tk_step_values_turn ON tk_step_values (turn_id);
 CREATE INDEX tk_tool_calls_by_conversation ON tk_tool_calls (conversation_id, created_at DESC, turn_id DESC, tool_call_id DESC);
 CREATE INDEX tk_tool_calls_by_id ON tk_tool_calls (conversation_id, tool_call_id, created_at DESC);
 CREATE INDEX tk_tool_calls_by_message ON tk_tool_calls (message_id, position);
@@ -72,9 +78,12 @@ CREATE INDEX tk_tool_calls_roles ON tk_tool_calls (conversation_id, created_at D
 CREATE UNIQUE INDEX tk_turns_active ON tk_turns (conversation_id) WHERE status IN ('RUNNING', 'WAITING') AND origin = 'live';
 CREATE INDEX tk_turns_by_conversation ON tk_turns (conversation_id, id);
 CREATE INDEX tk_turns_by_user ON tk_turns (user_id, started_at);
+CREATE INDEX tk_turns_code_begun ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND code_version IS NOT NULL;
+CREATE INDEX tk_turns_code_stopping ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND abort_requested;
+CREATE INDEX tk_turns_code_unbegun ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND code_version IS NULL;
 CREATE UNIQUE INDEX tk_turns_held_key ON tk_turns (conversation_id, held_key) WHERE held_key IS NOT NULL;
 CREATE UNIQUE INDEX tk_turns_idempotency ON tk_turns (conversation_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE INDEX tk_turns_leases ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live';
+CREATE INDEX tk_turns_leases ON tk_turns (code_key, lease_until) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_logged ON tk_turns (ended_at) WHERE has_log AND ended_at IS NOT NULL;
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_waiting ON tk_turns (user_id) WHERE status = 'WAITING' AND origin = 'live';
@@ -96,7 +105,10 @@ CREATE TABLE tk_agents (
     deleted_at bigint,
     is_cleared boolean NOT NULL DEFAULT FALSE,
     prompt_bytes bigint NOT NULL DEFAULT 0,
-    text_bytes bigint NOT NULL DEFAULT 0
+    text_bytes bigint NOT NULL DEFAULT 0,
+    code_key text,
+    code_version bigint,
+    code text
 );
 CREATE TABLE tk_allowances (
     user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,
@@ -147,6 +159,12 @@ CREATE TABLE tk_briefings (
     read_at bigint,
     text_bytes bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (user_id, id)
+);
+CREATE TABLE tk_call_receipts (
+    turn_id uuid NOT NULL REFERENCES tk_receipts (turn_id) ON DELETE CASCADE,
+    call bigint NOT NULL,
+    receipt text NOT NULL,
+    PRIMARY KEY (turn_id, call)
 );
 CREATE VIRTUAL TABLE tk_chunk_terms USING fts5 (terms, content = '', detail = none, tokenize = 'ascii');
 CREATE TABLE tk_chunks (
@@ -468,6 +486,15 @@ CREATE TABLE tk_payloads (
     sha256 text NOT NULL,
     created_at bigint NOT NULL
 );
+CREATE TABLE tk_programs (
+    key text NOT NULL,
+    version bigint NOT NULL,
+    node text NOT NULL,
+    worker text NOT NULL,
+    seen_at bigint NOT NULL,
+    is_open boolean NOT NULL DEFAULT TRUE,
+    PRIMARY KEY (key, version, node, worker)
+);
 CREATE TABLE tk_prompt_texts (
     sha256 text NOT NULL PRIMARY KEY,
     text text NOT NULL
@@ -523,7 +550,8 @@ CREATE TABLE tk_reservations (
     held_by text NOT NULL,
     at bigint NOT NULL,
     day text NOT NULL,
-    fence bigint NOT NULL DEFAULT 0
+    fence bigint NOT NULL DEFAULT 0,
+    turn_id uuid
 );
 CREATE TABLE tk_runs (
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -567,6 +595,17 @@ CREATE TABLE tk_spending (
     spent bigint NOT NULL,
     reserved bigint NOT NULL,
     PRIMARY KEY (scope, scope_id, period, currency)
+);
+CREATE TABLE tk_states (
+    message_id uuid NOT NULL PRIMARY KEY REFERENCES tk_messages (id) ON DELETE CASCADE,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    payload bytea NOT NULL
+);
+CREATE TABLE tk_step_values (
+    id uuid NOT NULL PRIMARY KEY,
+    turn_id uuid NOT NULL REFERENCES tk_turns (id) ON DELETE CASCADE,
+    conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
+    content bytea NOT NULL
 );
 CREATE TABLE tk_terms (
     collection bigint NOT NULL REFERENCES tk_collections (number) ON DELETE CASCADE,
@@ -636,7 +675,9 @@ CREATE TABLE tk_turns (
     held_request_hash text,
     key_id uuid,
     begun_with text,
-    followed_at bigint
+    followed_at bigint,
+    code_key text,
+    code_version bigint
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
@@ -651,6 +692,8 @@ CREATE TABLE tk_vectors (
     vector bytea NOT NULL
 );
 CREATE TRIGGER tk_agents_counted AFTER INSERT ON tk_agents BEGIN UPDATE tk_agents SET text_bytes = 200 + prompt_bytes + length(CAST(description AS blob)) + length(CAST(system_prompt AS blob)) + length(CAST(settings AS blob)) WHERE id = new.id; END;
+CREATE TRIGGER tk_agents_in_code_hidden BEFORE UPDATE OF deleted_at ON tk_agents WHEN old.code_key IS NOT NULL AND old.deleted_at IS NULL AND new.deleted_at IS NOT NULL AND new.code_version IS NOT NULL BEGIN SELECT RAISE(IGNORE); END;
+CREATE TRIGGER tk_agents_in_code_stay BEFORE DELETE ON tk_agents WHEN old.code_key IS NOT NULL BEGIN SELECT RAISE(IGNORE); END;
 CREATE TRIGGER tk_agents_recounted AFTER UPDATE OF prompt_bytes, description, system_prompt, settings ON tk_agents BEGIN UPDATE tk_agents SET text_bytes = 200 + prompt_bytes + length(CAST(description AS blob)) + length(CAST(system_prompt AS blob)) + length(CAST(settings AS blob)) WHERE id = new.id; END;
 CREATE TRIGGER tk_briefings_counted AFTER INSERT ON tk_briefings BEGIN UPDATE tk_briefings SET text_bytes = 200 + length(CAST(title AS blob)) + length(CAST(summary AS blob)) + COALESCE(length(CAST(data AS blob)), 0) + COALESCE(length(CAST(actions AS blob)), 0) WHERE user_id = new.user_id AND id = new.id; END;
 CREATE TRIGGER tk_chunks_come AFTER INSERT ON tk_chunks BEGIN INSERT INTO tk_chunk_terms (rowid, terms) VALUES (new.id, new.terms); END;
@@ -660,3 +703,4 @@ CREATE TRIGGER tk_entries_go AFTER DELETE ON tk_entries BEGIN INSERT INTO tk_ent
 CREATE TRIGGER tk_memories_counted AFTER INSERT ON tk_memories BEGIN UPDATE tk_memories SET text_bytes = 200 + length(CAST(content AS blob)) + COALESCE(length(CAST(tags AS blob)), 0) WHERE id = new.id; END;
 CREATE TRIGGER tk_memories_recounted AFTER UPDATE OF content, tags ON tk_memories BEGIN UPDATE tk_memories SET text_bytes = 200 + length(CAST(content AS blob)) + COALESCE(length(CAST(tags AS blob)), 0) WHERE id = new.id; END;
 CREATE TRIGGER tk_receipt_texts_go AFTER DELETE ON tk_receipt_texts BEGIN INSERT INTO tk_let_go_texts (sha256) VALUES (old.sha256); END;
+CREATE TRIGGER tk_turns_of_code BEFORE INSERT ON tk_turns WHEN new.log_version < 4 AND new.origin = 'live' AND new.status = 'RUNNING' AND EXISTS (SELECT 1 FROM tk_conversations AS conversation JOIN tk_agents AS agent ON agent.id = conversation.agent_id WHERE conversation.id = new.conversation_id AND agent.code_key IS NOT NULL) BEGIN SELECT RAISE(ABORT, 'This agent is a program, which only a newer version of Threadkeep can run'); END;

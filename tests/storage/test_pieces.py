@@ -140,7 +140,7 @@ def whole(agent: Agent, name: str = "c") -> WholeConversation:
         ]
     found = ForeignConversation("other", name, "Ferries", NOW, NOW, tuple(messages), messages[-1].id)
     made, _ = convert_conversation(found, ALICE, agent.id, NOW, {})
-    file = Payload.of(WORDS, made.conversation.id, PayloadKind.ARTIFACT, "text/plain", NOW, file_name="a.txt")
+    file = Payload.of(WORDS, made.conversation.id, PayloadKind.FILE, "text/plain", NOW, file_name="a.txt")
     part = FilePart(file_id=file.id, file_name="a.txt", media_type="text/plain", size=file.size)
     first = replace(made.messages[0], parts=(*made.messages[0].parts, part))
     return replace(made, messages=[first, *made.messages[1:]], payloads=[*made.payloads, file])
@@ -478,7 +478,7 @@ async def test_user_whose_deletion_goes_on_counts_as_deleted(database: Database)
     assert await store.users.half_deleted() == []
 
 
-BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_file_uses"}
+BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_call_receipts", "tk_file_uses"}
 FEW_OF_A_USER = {
     "tk_allowances", "tk_collections", "tk_imports", "tk_keys", "tk_reservations", "tk_agents",
     "tk_contents",  # with the files

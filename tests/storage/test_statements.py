@@ -34,9 +34,6 @@ REASONS: Mapping[Scan, str] = {
     Scan("agents._GET_DEFAULT", "tk_agents"): PARTIAL,
     Scan("agents._WITH_COMMANDS", "tk_agents"): "asked once, at the start",
     Scan("briefings.UNREAD", "tk_agents"): "deleted agents count too, and no index has these by owner",
-    Scan(
-        "documents.documents.OWNED", "tk_agents"
-    ): "deleted agents count too, and no index has these by owner",
     Scan("documents.chunk_index.WAITING", "tk_documents"): "finds what a stopped node left; nobody waits",
     Scan("database.migrate._APPLIED", "tk_migrations"): FEW,
     Scan("gateways.ALL_GATEWAYS", "tk_gateways"): FEW,
@@ -52,7 +49,9 @@ REASONS: Mapping[Scan, str] = {
     Scan("spending.charges._CHARGE", "tk_reservations"): "stops at the first row",
     Scan("spending.ledger._COUNT_RESERVATIONS", "tk_reservations"): FEW,
     Scan("spending.ledger._FORGET_FORMER", "tk_former_spending"): "the users who were deleted this month",
-    Scan("turn_log._ABANDONED", "tk_turns"): PARTIAL,
+    Scan("programs._ALL", "tk_programs"): FEW,
+    Scan("programs._FORGET", "tk_programs"): FEW,
+    Scan("turns._RUNNING_PAGE", "tk_turns"): PARTIAL,
     Scan("users._AGENTS", "tk_agents"): RARE,
     Scan("users._DELETE_AGENTS", "tk_agents"): RARE,
     Scan("users._DELETE_OWNERLESS_AGENTS", "tk_agents"): PARTIAL,

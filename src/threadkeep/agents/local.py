@@ -12,8 +12,8 @@ from threadkeep.agents.failures import without_values
 from threadkeep.agents.run import FunctionRun, note_task
 from threadkeep.agents.threads import Threads
 from threadkeep.agents.watchdog import Watchdog
-from threadkeep.ports.programs import Code, ProgramLost, ProgramRun
-from threadkeep.wire.programs import Cancel, FromProgram, ProgramDeclaration, Start, ToProgram
+from threadkeep.domain.code import Code
+from threadkeep.wire.programs import AgentDeclared, Cancel, FromProgram, ProgramLost, Start, ToProgram
 
 log = logging.getLogger("threadkeep.agents")
 
@@ -41,7 +41,7 @@ class LocalPrograms:
         return [Code(it.key, it.version) for it in self._agents.values()]
 
     @property
-    def declarations(self) -> Sequence[ProgramDeclaration]:
+    def declarations(self) -> Sequence[AgentDeclared]:
         """What the agents say of themselves."""
         return [it.declaration for it in self._agents.values()]
 
@@ -55,7 +55,7 @@ class LocalPrograms:
         """For how long it has been blocked so far, all times together."""
         return self._watchdog.total_s if self._watchdog is not None else 0.0
 
-    def start(self, start: Start) -> ProgramRun:
+    def start(self, start: Start) -> "LocalRun":
         """Runs an agent's function for a turn; called on the server's loop."""
         agent = self._agents.get(start.agent)
         if agent is None or self._is_closed:

@@ -4,7 +4,8 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    MOST_OPEN_CLAIMS,
     NOTHING,
     Ack,
     Cancel,
@@ -51,6 +53,10 @@ GRACE_S = 2.0
 """How long `finally` blocks may take."""
 MOST_PASSES = 5
 """How often the loop runs at most until the code has reacted to a result."""
+
+
+_PLACES_FOR_USAGE = 4
+"""What a model call has used is claimed without waiting."""
 
 
 class Threading(Protocol):
@@ -96,6 +102,7 @@ class FunctionRun:
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
+        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS - _PLACES_FOR_USAGE)
         self._ids = itertools.count(1)
         self._open: dict[int, asyncio.Future[Run | Result]] = {}
         self._names: dict[int, str] = {}
@@ -267,7 +274,7 @@ class FunctionRun:
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""
         if self.cancelled is not None:
-            await asyncio.sleep(1 if self._is_void else 0)
+            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0))
         self.check_usable()
 
     def check_outside_step(self, what: str) -> None:
@@ -315,6 +322,16 @@ class FunctionRun:
                 raise self.cancelled_error() from None
             raise
 
+    @asynccontextmanager
+    async def place(self) -> AsyncGenerator[None]:
+        """Waits until the server takes another claim; those that wait go in the order in which they came."""
+        await self.unless_cancelled(self._places.acquire())
+        try:
+            self.check_usable()
+            yield
+        finally:
+            self._places.release()
+
     def open(self, name: str, make: Callable[[int], Claim]) -> int:
         """Claims something; returns its number."""
         id_ = next(self._ids)
@@ -354,11 +371,12 @@ class FunctionRun:
         """Claims something that the server does; returns its value."""
         await self.check()
         self.check_outside_step(name)
-        id_ = self.open(name, make)
-        try:
-            answer = await self.answer(id_)
-        finally:
-            self.close(id_)
+        async with self.place():
+            id_ = self.open(name, make)
+            try:
+                answer = await self.answer(id_)
+            finally:
+                self.close(id_)
         if isinstance(answer, Run):
             raise TurnMisused(f"The server asked the program to run {name}, which is no step.")
         return answer.value

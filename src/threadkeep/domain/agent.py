@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from threadkeep.domain.choice import Choice
-from threadkeep.domain.errors import AgentNotFound, Forbidden, InvalidRequest
+from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
@@ -181,6 +181,37 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentCode:
+    """The program that an agent is, as its newest code declares it."""
+
+    key: str
+    """Identifies the program for ever."""
+    version: int
+    declared: tuple[str, ...] = ()
+    """What only the code changes, by the names that clients see: `systemPrompt`, `settings.starters`."""
+    timeout_s: float | None = None
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a program stands, on all nodes together."""
+
+    workers: int = 0
+    """How many processes can run it now."""
+    is_awaited: bool = False
+    """Whether it ran a short while ago, so that it is worth waiting for."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether anybody can run it now."""
+        return self.workers > 0
+
+
+ABSENT = Served()
+
+
+@dataclass(frozen=True, slots=True)
 class Agent:
     """An agent. `version` counts its changes and guards against lost updates."""
 
@@ -198,6 +229,8 @@ class Agent:
     created_at: int
     updated_at: int
     deleted_at: int | None = None
+    code: AgentCode | None = None
+    """Set if it is a program."""
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
@@ -211,6 +244,12 @@ class Agent:
             if len(text) > most:
                 raise InvalidRequest(f"`{param}` can have at most {most} characters.", param=param)
             check_storable(text, param)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a reply may take: the smaller of what its owner and its code allow; 0 means no limit."""
+        limits = self.settings.generation_timeout_s, (self.code and self.code.timeout_s) or 0
+        return min(filter(None, limits), default=0)
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
@@ -238,6 +277,16 @@ class Agent:
         if not self.is_open_to(user):
             raise Forbidden("Only the agent's owner or an admin can do this.")
 
+    def check_leaves_code(self, changed: "Agent") -> None:
+        """Refuses a change of what the agent's code declares."""
+        for name in self.code.declared if self.code else ():
+            if _field(self, name) != _field(changed, name):
+                raise AgentInCode(
+                    f"The agent's code declares `{name}`; change it there.",
+                    param=name,
+                    details={"readOnly": list(self.code.declared) if self.code else []},
+                )
+
     def check_name_is_free(self, default: "Agent") -> None:
         """Refuses a public agent whose name others could mistake for the default agent's."""
         if (
@@ -256,7 +305,37 @@ class Agent:
         if self.is_default:
             raise Forbidden("You can't delete the default agent.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
-        return replace(self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1)
+        return replace(
+            self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1, code=None
+        )
+
+    def declared_by(self, newer: "Agent") -> "Agent":
+        """The agent with what newer code of its declares; the rest stays as an admin has left it."""
+        assert newer.code is not None
+        before = set(self.code.declared) if self.code else set[str]()
+        names = before | set(newer.code.declared)
+        fields = {_snake(it): _field(newer, it) for it in names if "." not in it}
+        settings = {_snake(it.partition(".")[2]): _field(newer, it) for it in names if "." in it}
+        timeout_s = newer.code.timeout_s
+        if timeout_s is not None and (self.code is None or self.code.timeout_s != timeout_s):
+            settings["generation_timeout_s"] = timeout_s
+        return replace(
+            self,
+            **cast("dict[str, Any]", fields),
+            settings=replace(self.settings, **cast("dict[str, Any]", settings)),
+            code=newer.code,
+            updated_at=newer.updated_at,
+            version=self.version + 1,
+        )
+
+
+def _field(agent: Agent, name: str) -> object:
+    first, _, setting = name.partition(".")
+    return getattr(agent.settings, _snake(setting)) if setting else getattr(agent, _snake(first))
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{it.lower()}" if it.isupper() else it for it in name)
 
 
 def _letters(name: str) -> str:

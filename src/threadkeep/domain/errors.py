@@ -52,12 +52,14 @@ ThreadkeepError
 │   ├── NothingToRegenerate
 │   ├── TooFewMessages
 │   ├── ConversationFull           more messages than the operator allows
+│   ├── AgentInCode                the agent's code declares this field; `param` names it
 │   ├── NotRerunnable              what the turn's model received is not stored
 │   └── IllegalTransition          the current state doesn't allow this step
 ├── ApprovalExpired                nobody answered in time, or the turn has ended
 ├── EventsExpired                  the events of an old turn have been deleted
 ├── PreconditionFailed
 ├── RateLimited                    the user has reached a rate limit
+├── AgentAbsent                    the agent is a program that nobody runs
 ├── ShuttingDown                   this process is shutting down and accepts no new work
 ├── GatewayNotConfigured
 ├── SecretKeyRequired              no key is configured to encrypt secrets
@@ -387,6 +389,14 @@ class ConversationFull(Conflict):
     code = "CONVERSATION_FULL"
 
 
+class AgentInCode(Conflict):
+    """The agent's code declares this field, so it can only be changed there; `details.readOnly` lists all
+    that it declares.
+    """
+
+    code = "AGENT_IN_CODE"
+
+
 class NotRerunnable(Conflict):
     """The turn can't be run again because what its model received is not stored."""
 
@@ -425,6 +435,12 @@ class RateLimited(ThreadkeepError):
     def __init__(self, message: str, *, details: object = None, retry_after_s: int = 1) -> None:
         super().__init__(message, details=details)
         self.retry_after_s = retry_after_s
+
+
+class AgentAbsent(ThreadkeepError):
+    """The agent is a program, and no process that runs it is connected. Nothing was stored."""
+
+    code = "AGENT_ABSENT"
 
 
 class ShuttingDown(ThreadkeepError):

@@ -66,7 +66,7 @@ class ExecutionEvent:
     citations: tuple[Citation, ...] = ()
     artifact_ids: tuple[str, ...] = ()
     files: tuple[FilePart, ...] = ()
-    """The artifacts: files of the conversation, and what only the engine has."""
+    """The same: files of the conversation, and what only the engine has."""
     usage: Usage | None = None
     model: str | None = None
     error: str | None = None

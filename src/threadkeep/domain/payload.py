@@ -8,10 +8,10 @@ from threadkeep.domain.ids import ConversationId, PayloadId, new_uuid
 
 
 class PayloadKind(Choice):
-    """A large value, or a file that a turn produced."""
+    """A large value, or a file, which people can download; the API calls one that a turn made an artifact."""
 
     VALUE = "value"
-    ARTIFACT = "artifact"
+    FILE = "artifact"
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,15 @@ class BegunWith:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnCode:
+    """The program that a turn needs: its agent is one."""
+
+    key: str
+    version: int | None = None
+    """Of the code that began to run it; None as long as none has."""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One run of the agent. At most one live turn runs in a conversation."""
 
@@ -82,6 +91,8 @@ class Turn:
     key_id: KeyId | None = None
     """The API key that began it; None if its user did so themselves."""
     begun_with: BegunWith | None = None
+    code: TurnCode | None = None
+    """Set if its agent is a program."""
 
     @property
     def is_active(self) -> bool:
@@ -128,8 +139,16 @@ class RunningTurn:
     conversation_id: ConversationId
     user_id: UserId
     agent_id: AgentId
-    node_id: str
+    node_id: str | None
+    """None if no node runs it at the moment."""
     model: str | None
     started_at: int
     is_aborting: bool
     is_stalled: bool
+    code: TurnCode | None = None
+    """Set if its agent is a program."""
+
+    @property
+    def waits_for_program(self) -> bool:
+        """Whether no node runs it, since none has its program."""
+        return self.code is not None and self.node_id is None

@@ -64,7 +64,7 @@ class UploadedFile:
         original = Payload(
             self.id,
             conversation_id,
-            PayloadKind.ARTIFACT,
+            PayloadKind.FILE,
             self.media_type,
             self.file_name,
             self.size,

@@ -58,10 +58,6 @@ class LargeValues:
                 refs[name] = await self._add(content, PayloadKind.VALUE, "application/json")
         return refs
 
-    async def store_encoded(self, content: bytes) -> PayloadId:
-        """Stores a value that is JSON already."""
-        return await self._add(content, PayloadKind.VALUE, "application/json")
-
     async def store_files(self, files: Iterable[ReturnedFile]) -> tuple[PayloadId, ...]:
         """Stores files that a tool returned."""
         ids: list[PayloadId] = []
@@ -72,7 +68,7 @@ class LargeValues:
                 )
             media_type = safe_media_type(file.media_type)
             name = safe_file_name(file.file_name, media_type)
-            ids.append(await self._add(file.content, PayloadKind.ARTIFACT, media_type, name))
+            ids.append(await self._add(file.content, PayloadKind.FILE, media_type, name))
         return tuple(ids)
 
     async def _add(

@@ -39,10 +39,10 @@ HEADER = "threadkeep-export"
 
 # What belongs to one database or one user only, or must stay private.
 _LEFT_OUT = {
-    "agent": {"owner_id": None, "is_default": False, "deleted_at": None},
+    "agent": {"owner_id": None, "is_default": False, "deleted_at": None, "code": None},
     "conversation": {"user_id": "", "session_id": Secret(""), "active_turn_id": None, "deleted_at": None},
     "briefing": {"user_id": ""},
-    "turn": {"key_id": None, "begun_with": None},
+    "turn": {"key_id": None, "begun_with": None, "code": None},
 }
 _PLAIN: dict[str, type[Record]] = {
     HEADER: ExportHeader,

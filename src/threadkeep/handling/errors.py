@@ -48,6 +48,7 @@ STATUSES: dict[str, int] = {
     errors.NothingToRegenerate.code: 409,
     errors.TooFewMessages.code: 409,
     errors.ConversationFull.code: 409,
+    errors.AgentInCode.code: 409,
     errors.NotRerunnable.code: 409,
     errors.IllegalTransition.code: 409,
     errors.Conflict.code: 409,
@@ -70,6 +71,7 @@ STATUSES: dict[str, int] = {
     errors.GenerationFailed.code: 502,
     errors.GenerationInterrupted.code: 503,
     errors.GatewayNotConfigured.code: 503,
+    errors.AgentAbsent.code: 503,
     errors.ShuttingDown.code: 503,
     errors.SecretKeyRequired.code: 503,
     errors.SignInUnavailable.code: 503,
@@ -100,6 +102,7 @@ class ErrorResponse(msgspec.Struct, frozen=True):
 _PASSING = {
     errors.StorageUnavailable.code,
     errors.SignInUnavailable.code,
+    errors.AgentAbsent.code,
     errors.ShuttingDown.code,
     errors.GenerationInterrupted.code,
     errors.TooManyConnections.code,

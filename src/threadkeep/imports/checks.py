@@ -58,7 +58,7 @@ def check_whole(whole: WholeConversation) -> WholeConversation:
             _require(id_ in message_ids, f"turn {turn.id} refers to the missing message {id_!r}")
     for payload in whole.payloads:
         _require(_SHA256.fullmatch(payload.sha256) is not None, f"payload {payload.id} has no SHA-256")
-    artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.ARTIFACT}
+    artifact_ids = {it.id for it in whole.payloads if it.kind is PayloadKind.FILE}
     last_seq = 0
     earlier_ids: set[MessageId | None] = {None}
     for message in whole.messages:

@@ -78,7 +78,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ReturnedFile:
-    """A file or image that a tool returned; it becomes an artifact of the turn."""
+    """A file or image that a tool returned; the turn keeps it."""
 
     file_name: str
     media_type: str

@@ -2,7 +2,7 @@
 
 | event | narration |
 |---|---|
-| text, thought | PartStart once, then the event; PartEnd before whatever else follows |
+| text, thought | PartStart once, then the piece; PartEnd before whatever else follows |
 | tool_call | Called |
 | tool_result | Returned, with its call |
 | approval_request | Asked, with the call that it is about |
@@ -12,14 +12,16 @@
 | turn_resumed | none: no client shows it |
 | all others | the event |
 
-An encoder names the frames of each narration, and nothing else. A text or thought ends exactly where the
-reply has a part of its own (`engine/fold.py`).
+An encoder names the frames of each piece and of each narration, and nothing else. A text or thought ends
+exactly where the reply has a part of its own (`engine/fold.py`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from typing import Any, Generic, Literal, TypeVar, assert_never
+
+from msgspec import Struct
 
 from threadkeep.domain import events
 from threadkeep.domain.approval import ApprovalKind
@@ -31,15 +33,14 @@ Kind = Literal["text", "thought"]
 Piece = events.Text | events.Thought
 
 
-@dataclass(frozen=True, slots=True)
-class PartStart:
+# Structs, because every text and thought makes both and a dataclass takes longer to make.
+class PartStart(Struct, frozen=True):
     """A text or thought begins; its pieces follow."""
 
     kind: Kind
 
 
-@dataclass(frozen=True, slots=True)
-class PartEnd:
+class PartEnd(Struct, frozen=True):
     """A text or thought is complete, or was cut off because its model call is repeated."""
 
     kind: Kind
@@ -107,7 +108,6 @@ class StepEnded:
 
 Narration = (
     PartStart
-    | Piece
     | PartEnd
     | Called
     | events.ToolProgress
@@ -131,13 +131,25 @@ Narration = (
 FrameT = TypeVar("FrameT")
 
 
+def _no_frames(_: object) -> Sequence[Any]:
+    return ()
+
+
 class Narrator(Generic[FrameT]):
     """The frames of one turn, narration by narration; takes its events from the first, in order."""
 
-    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
+    def __init__(
+        self,
+        name: Callable[[Narration], Iterable[FrameT]] = _no_frames,
+        *,
+        text: Callable[[str], Sequence[FrameT]] = _no_frames,
+        thought: Callable[[str], Sequence[FrameT]] = _no_frames,
+    ) -> None:
         self.usage = Usage(0, 0)
         self.end: events.Done | events.Failed | None = None
         self._name = name
+        self._add = {"text": text, "thought": thought}
+        """What names a piece: nearly all events are one."""
         self._growing: Kind | None = None
         """What the next piece may add to."""
         self._part: Kind | None = None
@@ -162,14 +174,15 @@ class Narrator(Generic[FrameT]):
 
     def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
         """The frames of the next event."""
-        if isinstance(body, Piece) and body.type == self._growing:  # nearly all events
+        if isinstance(body, Piece) and body.type == self._growing:
             self._pieces.append(body.text)
-            return [*self._name(body)]
-        return self._named(self._narrations(body))
+            return self._add[body.type](body.text)
+        named = self._named(self._narrations(body))
+        return [*named, *self._add[body.type](body.text)] if isinstance(body, Piece) else named
 
     def say(self, text: str) -> Sequence[FrameT]:
         """The frames of a text of its own that no model wrote, such as a question."""
-        return self._named((*self._start("text", events.Text(text)), *self._end_part()))
+        return [*self._named(self._start("text", text)), *self._add["text"](text), *self.pause()]
 
     def pause(self) -> Sequence[FrameT]:
         """Ends the text or thought in progress."""
@@ -186,9 +199,9 @@ class Narrator(Generic[FrameT]):
     def _narrations(self, body: events.EventBody) -> Sequence[Narration]:
         match body:
             case events.Text():
-                return self._start("text", body)
+                return self._start("text", body.text)
             case events.Thought():
-                return self._start("thought", body)
+                return self._start("thought", body.text)
             case events.ToolProgress() | events.TurnStart():
                 return (body,)
             case events.ToolCalled():
@@ -222,11 +235,11 @@ class Narrator(Generic[FrameT]):
             case _ as never:
                 assert_never(never)
 
-    def _start(self, kind: Kind, piece: Piece) -> Sequence[Narration]:
+    def _start(self, kind: Kind, text: str) -> Sequence[Narration]:
         ended = self._end_part()
         self._growing = self._part = kind
-        self._pieces = [piece.text]
-        return *ended, PartStart(kind), piece
+        self._pieces = [text]
+        return *ended, PartStart(kind)
 
     def _end_part(self, *, is_cut: bool = False) -> Sequence[Narration]:
         kind, self._growing, self._part = self._part, None, None
@@ -281,8 +294,14 @@ class JoiningNarrator(Narrator[FrameT]):
     a thought where another model call does.
     """
 
-    def __init__(self, name: Callable[[Narration], Iterable[FrameT]]) -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        name: Callable[[Narration], Iterable[FrameT]] = _no_frames,
+        *,
+        text: Callable[[str], Sequence[FrameT]] = _no_frames,
+        thought: Callable[[str], Sequence[FrameT]] = _no_frames,
+    ) -> None:
+        super().__init__(name, text=text, thought=thought)
         self._said = {"text": _Said(), "thought": _Said()}
 
     def said(self, kind: Kind) -> str:
@@ -292,8 +311,7 @@ class JoiningNarrator(Narrator[FrameT]):
     def narrate(self, body: events.EventBody) -> Sequence[FrameT]:
         """The frames of the next event."""
         if isinstance(body, Piece):
-            shown = self._said[body.type].add(body.text)
-            return [*self._name(body if shown == body.text else replace(body, text=shown))]
+            return self._add[body.type](self._said[body.type].add(body.text))
         match body:
             case events.ToolCalled() | events.UserMessage():
                 self._said["text"].separate()

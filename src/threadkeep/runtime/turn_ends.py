@@ -71,7 +71,7 @@ class TurnEnds:
         receipt, turn_log.receipt = turn_log.receipt, None  # so that the writer doesn't store it, too
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, receipt, open_next)
+        next_turn = await self._store_end(held, ended, chunk, receipt, turn_log.state, open_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -87,6 +87,7 @@ class TurnEnds:
         ended: EndedTurn,
         chunk: LogChunk,
         receipt: TurnReceipt | None,
+        state: bytes | None,
         open_next: OpenNext | None,
     ) -> NodeTurn | None:
         """Stores the end, with the queue's next turn if there is one; retries while the queue changes."""
@@ -100,6 +101,7 @@ class TurnEnds:
                 receipt=receipt,
                 queue_version=version,
                 next_turn=next_turn and next_turn.begun,
+                state=state,
             )
             try:
                 await persist(end)
@@ -109,15 +111,15 @@ class TurnEnds:
                 if await self._is_stored(chunk):
                     return next_turn
                 await _give_back(next_turn)
-                state = await persist(lambda: self._store.queue.state_for(held.turn.id, held.fence))
-                if state is None or (next_turn is None and state.version == version):
+                queue = await persist(lambda: self._store.queue.state_for(held.turn.id, held.fence))
+                if queue is None or (next_turn is None and queue.version == version):
                     raise TurnLost from exc
             except BaseException:
                 await _give_back(next_turn)
                 raise
-            version, next_turn = state.version, None
-            if state.first is not None and open_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
-                next_turn = await open_next(ended, state.first)
+            version, next_turn = queue.version, None
+            if queue.first is not None and open_next is not None and tries <= TRIES_TO_PREPARE_NEXT:
+                next_turn = await open_next(ended, queue.first)
         return None
 
     async def _is_stored(self, chunk: LogChunk) -> bool:

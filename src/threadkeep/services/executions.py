@@ -107,9 +107,9 @@ class Executions:
     async def _rows(
         self, conversation: Conversation, events: Sequence[ExecutionEvent], *, aside: bool
     ) -> Sequence[EventRow]:
-        """Events as they are stored: with their artifacts, and large values moved to the payload store."""
+        """Events as they are stored: with their files, and large values moved to the payload store."""
         needs = await _make(lambda: _needs(events), aside=aside)
-        own = await self._store.payloads.artifacts(conversation.id, needs.artifacts)
+        own = await self._store.payloads.files(conversation.id, needs.files)
         if needs.large:  # a refused event leaves no values behind
             await self._store.executions.check_room(conversation.id, [_without_text(it) for it in events])
         tools = await self._set_aside(conversation.id, events, needs.large)
@@ -166,7 +166,7 @@ async def _make(make: Callable[[], T], *, aside: bool) -> T:
 class _Needs:
     """What events need from the store before they can be stored themselves."""
 
-    artifacts: Set[PayloadId]
+    files: Set[PayloadId]
     """Those that could be files of ours."""
     large: Sequence[int]
     """Which of the events have tools with large values."""
@@ -189,16 +189,16 @@ def _without_text(event: ExecutionEvent) -> EventRow:
 def _complete(
     event: ExecutionEvent, own: Mapping[PayloadId, Payload], tools: tuple[ExecutedTool, ...] | None
 ) -> ExecutionEvent:
-    """An event with its artifacts: files of this conversation, and ids that only the engine knows.
+    """An event with its files: those of this conversation, and ids that only the engine knows.
 
     The id of a file that belongs to somebody else is such an id, too.
     """
     if not event.artifact_ids and tools is None:
         return event
 
-    def file(artifact_id: str) -> FilePart:
-        payload = own.get(PayloadId(artifact_id.lower()))
-        return _elsewhere(artifact_id) if payload is None else _file(payload)
+    def file(id_: str) -> FilePart:
+        payload = own.get(PayloadId(id_.lower()))
+        return _elsewhere(id_) if payload is None else _file(payload)
 
     files = tuple(map(file, event.artifact_ids))
     return replace(event, files=files, tools=event.tools if tools is None else tools)
@@ -243,8 +243,8 @@ def _file(payload: Payload) -> FilePart:
     )
 
 
-def _elsewhere(artifact_id: str) -> FilePart:
-    return FilePart(file_id=PayloadId(artifact_id), is_elsewhere=True)
+def _elsewhere(file_id: str) -> FilePart:
+    return FilePart(file_id=PayloadId(file_id), is_elsewhere=True)
 
 
 async def _without_large(tool: ExecutedTool, large_values: LargeValues) -> ExecutedTool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from io import BytesIO
@@ -32,7 +32,8 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.tools import ReturnedFile
 from threadkeep.services.file_intake import FileIntake
 from threadkeep.services.reach import is_within_reach
-from threadkeep.storage.files import Room, StoredBytes
+from threadkeep.storage.file_contents import StoredBytes
+from threadkeep.storage.files import Room
 from threadkeep.storage.store import Store
 
 log = logging.getLogger("threadkeep.files")
@@ -151,16 +152,16 @@ class Files:
         """A file that messages of a conversation have, or that a tool returned there."""
         if file := (await self._store.files.used(conversation_id, [file_id])).get(file_id):
             return await self._open(file, preview=preview)
-        if (made := (await self._store.payloads.artifacts(conversation_id, [file_id])).get(file_id)) is None:
+        if (made := (await self._store.payloads.files(conversation_id, [file_id])).get(file_id)) is None:
             raise FileNotFound
-        found = (await self._store.payloads.load(conversation_id, [file_id]))[file_id]
-        if isinstance(found, Lost):
-            raise FileNotFound(found.reason)
+        content = await self._store.payloads.open(conversation_id, file_id)
+        if isinstance(content, Lost):
+            raise FileNotFound(content.reason)
         return OpenedFile(
             file_name=made.file_name or made.id,
             media_type=safe_media_type(made.media_type),
             is_shown=False,
-            content=_in_memory(found, made.sha256),
+            content=content,
         )
 
     async def _open(self, file: UploadedFile, *, preview: bool) -> OpenedFile:
@@ -231,13 +232,6 @@ class Files:
                 details={"limit": "unsentFiles", "most": MOST_UNSENT, "mostBytes": self._most_unsent_bytes},
             )
         self._caps.check_bytes(room.total_bytes)
-
-
-def _in_memory(content: bytes, sha256: str) -> StoredBytes:
-    async def read(start: int, stop: int) -> AsyncGenerator[bytes]:
-        yield content[start:stop]
-
-    return StoredBytes(len(content), sha256, read)
 
 
 def _loaded(prepared: PreparedFile) -> LoadedFile:

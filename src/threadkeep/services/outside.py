@@ -6,7 +6,7 @@ is the truth: of that history, only the ids count, and they only say where the n
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from msgspec import UNSET, UnsetType
@@ -24,9 +24,8 @@ from threadkeep.domain.errors import (
     NothingToRegenerate,
 )
 from threadkeep.domain.events import ApprovalResponse, TurnEvent
-from threadkeep.domain.ids import AgentId, ConversationId, IdempotencyKey, MessageId, TurnId, is_uuid
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, MessageId, TurnId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageWindow
-from threadkeep.domain.parts import FilePart
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.text import check_storable
 from threadkeep.domain.turn import BegunWith, Turn
@@ -45,27 +44,6 @@ MOST_HISTORY_BYTES = 8 * 1024 * 1024
 """As much of a conversation as its clients get at once; what doesn't fit is the oldest."""
 MESSAGES_OF_ITEMS = 20
 _UUID_CHARACTERS = 36
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideMessage:
-    """A user's message as a client sends it."""
-
-    content: str
-    id: str | None = None
-    files: tuple[FilePart, ...] = ()
-    before: Sequence[str] = ()
-    """The ids of the messages before it, in order, as far as the client lists them."""
-    agent_id: AgentId | None = None
-    """The agent that the client means, if it says so."""
-    is_retry: bool = False
-    """Whether the client says that it repeats the request."""
-    key: IdempotencyKey | None = None
-    """The client's key of the request."""
-    starts_over: bool = False
-    """Whether a list that has nothing before the message means the beginning of the conversation, instead of
-    an app that sends only the newest message.
-    """
 
 
 class Outside:
@@ -122,37 +100,26 @@ class Outside:
         self,
         user: User,
         where: Conversation | NewConversation,
-        message: OutsideMessage,
-        begun_with: BegunWith,
+        message: NewMessage,
         *,
-        model: str | None = None,
+        before: Sequence[str] = (),
+        starts_over: bool = False,
     ) -> tuple[Turn, Conversation]:
-        """Starts the turn that replies to a message, where the client's list places it.
+        """Starts the turn that replies to a message, where the client's list places it: after the messages
+        with the ids `before`. If there are none, `starts_over` means that it begins the conversation anew;
+        otherwise, the app sends only its newest message.
 
         A running turn ends: these clients send only when they believe that nothing runs. The message that
         began the running turn returns that turn instead, since SDKs repeat requests by themselves.
         """
-        if message.id is not None:
-            _check_id(message.id)
-        conversation = None if isinstance(where, NewConversation) else where
-        known = await self.message(conversation, message.id) if conversation and message.id else None
-        is_taken = known is not None and known.role is not MessageRole.USER
+        if message.outside_id is not None:
+            _check_id(message.outside_id)
+        if isinstance(where, Conversation):
+            message = await self._placed(where, message, before, starts_over=starts_over)
         sent = await self._sending.send(
             user,
-            where if isinstance(where, NewConversation) else where.id,
-            NewMessage(
-                message.content,
-                files=message.files,
-                parent_id=await self._place(conversation, message) if conversation else UNSET,
-                when_busy=WhenBusy.STOP,
-                model=model,
-                begun_with=begun_with,
-                outside_id=None if is_taken else message.id,
-                may_be_repeated=True,
-                is_retry=message.is_retry,
-                idempotency_key=message.key,
-                agent_id=message.agent_id,
-            ),
+            where.id if isinstance(where, Conversation) else where,
+            replace(message, when_busy=WhenBusy.STOP, may_be_repeated=True),
         )
         assert not isinstance(sent, QueuedMessage)  # one that stops the turn before it never waits
         return sent
@@ -311,22 +278,29 @@ class Outside:
             return ()
         return await self._store.approvals.open_of(user.id, conversation.active_turn_id)
 
-    async def _place(
-        self, conversation: Conversation, message: OutsideMessage
-    ) -> MessageId | UnsetType | None:
-        """The message that a new one follows, by the id of the one before it; the end if that is unknown.
+    async def _placed(
+        self, conversation: Conversation, message: NewMessage, before: Sequence[str], *, starts_over: bool
+    ) -> NewMessage:
+        """A message with its place: after the one before it; at the end if that is unknown.
 
-        An edited message that keeps its id stays where it was.
+        An edited message that keeps its id stays where it was. The id of a reply can't become a message's.
         """
-        if not message.before:
-            edited = await self.message(conversation, message.id) if message.id else None
-            if edited is not None:
-                return edited.parent_id
-            return None if message.starts_over else UNSET
-        before = await self.message(conversation, message.before[-1])
-        if before is not None and before.role is MessageRole.USER:
-            before = await self._newest_reply(before) or before
-        return before.id if before else UNSET
+        known = await self.message(conversation, message.outside_id) if message.outside_id else None
+        if before:
+            parent_id = await self._end_of(conversation, before[-1])
+        elif known is not None:
+            parent_id = known.parent_id
+        else:
+            parent_id = None if starts_over else UNSET
+        is_taken = known is not None and known.role is not MessageRole.USER
+        return replace(message, parent_id=parent_id, outside_id=None if is_taken else message.outside_id)
+
+    async def _end_of(self, conversation: Conversation, outside_id: str) -> MessageId | UnsetType:
+        """The message that a client knows by an id; of a question, its newest reply."""
+        found = await self.message(conversation, outside_id)
+        if found is not None and found.role is MessageRole.USER:
+            found = await self._newest_reply(found) or found
+        return found.id if found else UNSET
 
     async def _newest_reply(self, question: Message) -> Message | None:
         id_ = await self._store.branches.newest_reply(question.conversation_id, question.id)

@@ -9,16 +9,21 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEventType
 from threadkeep.services.access import agent_to_ask, own_conversation, to_message_id
+from threadkeep.services.creations import Creations
 from threadkeep.services.turns import Turns
 from threadkeep.storage.store import Store
+from threadkeep.storage.text_bytes import byte_length
 
 
 class Queue:
     """The use cases of queued messages."""
 
-    def __init__(self, store: Store, turns: Turns, clock: Clock, caps: OperatorCaps = NO_CAPS) -> None:
+    def __init__(
+        self, store: Store, turns: Turns, creations: Creations, clock: Clock, caps: OperatorCaps = NO_CAPS
+    ) -> None:
         self._store = store
         self._turns = turns
+        self._creations = creations
         self._clock = clock
         self._caps = caps
 
@@ -32,6 +37,9 @@ class Queue:
         waiting = {it.id: it for it in await self._store.queue.waiting(conversation.id)}
         has_files = id_ in waiting and bool(waiting[id_].files)
         check_user_content(content, most=agent.settings.max_message_chars, has_files=has_files)
+        known = byte_length(waiting[id_].content) if id_ in waiting else 0
+        if (grown := byte_length(content) - known) > 0:
+            await self._creations.check_turn(user.id, grown)
         edited = await self._store.queue.edit(conversation.id, id_, content, key_id=user.key_id)
         if edited is None:
             raise MessageNotFound("This message isn't in the queue.")

@@ -19,6 +19,7 @@ from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_media_type
 from threadkeep.fair_slots import FairSlots
 from threadkeep.services.conversations import Conversations
+from threadkeep.services.files import OpenedFile
 from threadkeep.services.payloads import fitting, shown_messages, shown_records
 from threadkeep.storage.store import Store
 
@@ -140,16 +141,10 @@ class Reports:
         """The whole conversation with every branch, in the order in which it was written."""
         return await self._made(user, conversation_id, None, MessageWindow(with_overwritten=True))
 
-    async def artifact(
-        self, user: User, artifact_id: str, *, most_bytes: int | None = None
-    ) -> tuple[Payload, bytes]:
-        """A file that a tool returned in one of the user's conversations."""
-        payload = None
-        if is_uuid(artifact_id):
-            payload = await self._store.payloads.artifact(user.id, PayloadId(artifact_id.lower()))
-        if payload is None:
-            raise ArtifactNotFound
-        if most_bytes is not None and payload.size > most_bytes:
+    async def file(self, user: User, file_id: str, *, most_bytes: int) -> tuple[Payload, bytes]:
+        """A file that a tool returned in one of the user's conversations, with its content."""
+        payload = await self._file(user, file_id)
+        if payload.size > most_bytes:
             raise PayloadTooLarge(
                 f"This file has {payload.size} bytes. Download it: GET /api/artifacts/{payload.id}.",
                 details={"most": most_bytes},
@@ -157,7 +152,25 @@ class Reports:
         content = (await self._store.payloads.load(payload.conversation_id, [payload.id]))[payload.id]
         if isinstance(content, Lost):
             raise ArtifactNotFound(content.reason)
-        return replace(payload, media_type=safe_media_type(payload.media_type)), content
+        return payload, content
+
+    async def open_file(self, user: User, file_id: str) -> OpenedFile:
+        """The same, to be read piece by piece."""
+        payload = await self._file(user, file_id)
+        content = await self._store.payloads.open(payload.conversation_id, payload.id)
+        if isinstance(content, Lost):
+            raise ArtifactNotFound(content.reason)
+        return OpenedFile(
+            payload.file_name or payload.id, payload.media_type, is_shown=False, content=content
+        )
+
+    async def _file(self, user: User, file_id: str) -> Payload:
+        payload = None
+        if is_uuid(file_id):
+            payload = await self._store.payloads.file(user.id, PayloadId(file_id.lower()))
+        if payload is None:
+            raise ArtifactNotFound
+        return replace(payload, media_type=safe_media_type(payload.media_type))
 
     async def _made(
         self, user: User, conversation_id: str, tool_name: str | None, which: MessageWindow
@@ -190,7 +203,7 @@ class Reports:
 
     async def _files(self, reply: Message) -> Mapping[PayloadId, Payload]:
         """The details of a reply's files, if they belong to the conversation."""
-        return await self._store.payloads.artifacts(reply.conversation_id, reply.artifact_ids)
+        return await self._store.payloads.files(reply.conversation_id, reply.artifact_ids)
 
     async def _messages(
         self, user: User, conversation: Conversation, window: MessageWindow

@@ -492,6 +492,7 @@ class Sending:
             raise InvalidRequest("A message that steers a turn can't bring tools.", param="tools")
         steers = message.when_busy is WhenBusy.STEER and await self._pays_for(user, turn_id)
         queued = self._queued(user, conversation, message, steers=turn_id if steers else None)
+        await self._starts.check_queued(user, message.content)
         await self._store.queue.add(queued, turn_id, key)
         await self._node.announce(
             UserEvent(conversation.user_id, UserEventType.CONVERSATION_CHANGED, conversation.id)

@@ -84,7 +84,7 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
             ge=0,
             description="Maximum bytes of one user: the text of conversations and agents, files of messages, "
             "sent or not, equal ones counted once, and the documents of the user's agents. Beyond it "
-            "nothing new is stored, but turns go on; 0: no limit.",
+            "nothing new is created and no turn begins; turns that run go on; 0: no limit.",
         ),
     ] = 10 * 1024**3
     conversation_messages: Annotated[

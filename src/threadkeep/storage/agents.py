@@ -1,9 +1,12 @@
 """Agents in the database, and the audit log of their changes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from threadkeep.domain.agent import Agent, AuditEntry, Visibility
+import msgspec
+
+from threadkeep.domain.agent import Agent, AgentCode, AuditEntry, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
 from threadkeep.storage.agent_settings import SettingsColumn
@@ -15,12 +18,13 @@ from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
-    is_default, version, created_at, updated_at, deleted_at"""
+    is_default, version, created_at, updated_at, deleted_at, code_key, code_version, code"""
 
 _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_role_id, system_prompt, model,
-        visibility, settings, is_default, version, created_at, updated_at)
+        visibility, settings, is_default, version, created_at, updated_at, code_key, code_version, code)
     VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
-        :visibility, :settings, :is_default, :version, :created_at, :updated_at)"""
+        :visibility, :settings, :is_default, :version, :created_at, :updated_at, :code_key,
+        :code_version, :code)"""
 _ADD = Statement(_INSERT)
 # An earlier start, or another node, may have added it already.
 _ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
@@ -28,17 +32,25 @@ _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
 # Even a deleted agent. `_LOCK` lets one change at a time read it and write it back.
 _GET = Statement(_BY_ID)
 _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
+# Of all programs that this node has; a deleted agent has no code any more.
+_LOCK_CODE = Statement(
+    f"SELECT {_COLUMNS} FROM tk_agents WHERE code_key = :key AND code_key IS NOT NULL", locks="FOR UPDATE"
+)
 # A unique index allows only one.
 _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
+# The key stays for ever. A trigger takes what hides an agent and leaves its version for a node of the version
+# before, which knows no programs.
 # Resets `is_cleared`: if this deletes the agent, its documents have yet to be removed.
 _UPDATE = Statement(
     """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,
         system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
         version = :version, updated_at = :updated_at, deleted_at = :deleted_at,
+        code_version = :code_version, code = :code,
         is_cleared = FALSE
     WHERE id = :id"""
 )
-# The user's own agents and other users' public ones are two index ranges; each yields up to a page.
+# The user's own agents, other users' public ones, and programs that only admins see are three index ranges;
+# each yields up to a page.
 _PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM (
         SELECT * FROM (
@@ -49,6 +61,11 @@ _PAGE = Statement(
             SELECT {_COLUMNS} FROM tk_agents WHERE deleted_at IS NULL AND visibility = 'public'
                 AND id > :after AND (owner_id IS NULL OR owner_id <> :user_id)
             ORDER BY id LIMIT :most) AS others
+        UNION ALL
+        SELECT * FROM (
+            SELECT {_COLUMNS} FROM tk_agents WHERE code_key IS NOT NULL AND :is_admin AND deleted_at IS NULL
+                AND owner_id IS NULL AND visibility <> 'public' AND id > :after
+            ORDER BY id LIMIT :most) AS programs
     ) AS visible ORDER BY id LIMIT :limit OFFSET :offset"""
 )
 
@@ -56,6 +73,8 @@ _NOTE_PROMPT_BYTES = Statement("UPDATE tk_agents SET prompt_bytes = :size WHERE 
 
 # Only a first choice: a text in other settings may look the same.
 _WITH_COMMANDS = Statement("""SELECT settings FROM tk_agents WHERE settings LIKE '%"command":%'""")
+
+_decode_code = msgspec.json.Decoder(AgentCode).decode
 
 _AUDIT_COLUMNS = "id, at, actor_id, action, agent_id, details"
 # A change of an agent and its entry are stored in one transaction.
@@ -84,6 +103,29 @@ class SqlAgents:
         """Stores an agent that exists from the first start on, unless it already exists."""
         await self._database.execute(_ADD_SHIPPED(**self._values(agent)))
 
+    async def declare(self, agent: Agent) -> Agent | None:
+        """Stores an agent that is a program, or what newer code declares of it; returns it as stored.
+
+        Older code changes nothing. None if an admin has deleted the agent.
+        """
+        return await self._database.write(lambda: self._declare(agent))
+
+    def _declare(self, agent: Agent) -> Plan[Agent | None]:
+        assert agent.code is not None
+        # Another node may have added it already.
+        yield _ADD_SHIPPED(**self._values(agent))
+        (row,) = yield _LOCK_CODE(key=agent.code.key)
+        stored = self._agent(row)
+        if stored.code is None:
+            return None
+        if stored.id == agent.id or stored.code.version > agent.code.version:
+            return stored
+        changed = stored.declared_by(agent)
+        if replace(changed, version=stored.version, updated_at=stored.updated_at) == stored:
+            return stored
+        yield _UPDATE(**self._values(changed))
+        return changed
+
     async def get_default(self) -> Agent:
         """The default agent, created at the first start."""
         (row,) = await self._database.fetch(_GET_DEFAULT())
@@ -104,11 +146,14 @@ class SqlAgents:
         """Records what the files of an agent's prompt take."""
         await self._database.execute(_NOTE_PROMPT_BYTES(id=agent_id, size=size))
 
-    async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
-        """The user's own agents and the public ones, oldest first."""
+    async def page(
+        self, user_id: UserId, *, after: str | None, offset: int, limit: int, is_admin: bool = False
+    ) -> Sequence[Agent]:
+        """The user's own agents and the public ones, oldest first; for admins, also programs that are not."""
         rows = await self._database.fetch(
             _PAGE(
                 user_id=user_id,
+                is_admin=is_admin,
                 after=after or FIRST_UUID,
                 most=limit + offset,
                 limit=limit,
@@ -159,8 +204,13 @@ class SqlAgents:
 
     def _values(self, agent: Agent) -> dict[str, Any]:
         values = {name: getattr(agent, name) for name in Agent.__slots__}
-        values["settings"] = self._column.encode(agent.settings)
-        return values
+        code = agent.code
+        return values | {
+            "settings": self._column.encode(agent.settings),
+            "code_key": code.key if code else None,
+            "code_version": code.version if code else None,
+            "code": to_json(code) if code else None,
+        }
 
     def _get_with_main(
         self, user_id: UserId, agent_id: AgentId
@@ -174,7 +224,7 @@ class SqlAgents:
     def _agent(self, row: Row) -> Agent:
         (
             id_, owner_id, name, description, role, prompt, model, visibility, settings,
-            is_default, version, created_at, updated_at, deleted_at,
+            is_default, version, created_at, updated_at, deleted_at, _, code_version, code,
         ) = row  # fmt: skip
         return Agent(
             id=id_,
@@ -191,6 +241,7 @@ class SqlAgents:
             created_at=created_at,
             updated_at=updated_at,
             deleted_at=deleted_at,
+            code=_decode_code(code) if code is not None and code_version is not None else None,
         )
 
 

@@ -1,6 +1,7 @@
 """The bytes of files, by content id; in the database in pieces, so that nobody holds a whole one."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -21,6 +22,16 @@ PIECE = Statement("SELECT content FROM tk_content_pieces WHERE content_id = :con
 _LENGTH = Statement(
     "SELECT SUM(length(content)) FROM tk_content_pieces WHERE content_id = :content_id",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """The bytes of a file in one of its forms, to be read piece by piece."""
+
+    size: int
+    sha256: str
+    read: Callable[[int, int], AsyncGenerator[bytes]]
+    """The bytes from the first number to before the second; StorageError if they end early."""
 
 
 class FileContents(Protocol):

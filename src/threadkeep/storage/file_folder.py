@@ -12,9 +12,8 @@ from threadkeep.domain.errors import StorageRefused
 from threadkeep.domain.ids import ContentId, is_uuid
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.file_contents import PIECE_BYTES, OpenSource, ends_early
-from threadkeep.storage.opening import open_in_thread
-from threadkeep.storage.payloads.folder import HOUR_S, link_or_copy, write_from
+from threadkeep.storage.file_contents import OpenSource
+from threadkeep.storage.payloads.folder import HOUR_S, link_or_copy, read_file, write_from
 
 FILES_FOLDER = "files"
 """Where they are in the payload folder, in subfolders named after the ends of their ids; no conversation has
@@ -73,20 +72,9 @@ class FolderFileContents:
         except OSError:
             return None
 
-    async def read(self, content_id: ContentId, start: int, stop: int) -> AsyncGenerator[bytes]:
-        """The bytes of a content; those of one that is deleted meanwhile stay until they are read."""
-        try:
-            file = await open_in_thread(lambda: self._path(content_id).open("rb"))
-        except OSError as exc:
-            raise ends_early() from exc
-        with file:
-            file.seek(start)
-            while start < stop:
-                piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, stop - start))
-                if not piece:
-                    raise ends_early()
-                start += len(piece)
-                yield piece
+    def read(self, content_id: ContentId, start: int, stop: int) -> AsyncGenerator[bytes]:
+        """The bytes of a content, a piece at a time."""
+        return read_file(self._path(content_id), start, stop)
 
     async def remove(self, ids: Iterable[ContentId]) -> None:
         """Removes contents; `collect` retries those that fail."""

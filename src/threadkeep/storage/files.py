@@ -1,6 +1,6 @@
 """Files of messages in the database: each belongs to its user, and any of their conversations can use it."""
 
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from threadkeep.domain.uploaded_file import KeptRendition, PreparedFile, Uploade
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 from threadkeep.storage.documents.documents import document_totals
-from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_contents import FileContents, StoredBytes
 from threadkeep.storage.file_rows import (
     FILE_BYTES,
     FILE_COLUMNS,
@@ -45,16 +45,6 @@ class Room:
 
 CheckRoom = Callable[[Room], None]
 """Raises LimitNotAllowed if a user may not have that much."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBytes:
-    """The bytes of a file in one of its forms, to be read piece by piece."""
-
-    size: int
-    sha256: str
-    read: Callable[[int, int], AsyncGenerator[bytes]]
-    """The bytes from the first number to before the second; StorageError if they end early."""
 
 
 # Files that a user may read and send again: not those that only deleted conversations use.

@@ -27,7 +27,7 @@ SILENT_MS = 10 * 60 * 1000
 """A writer adds pieces much more often, unless its process has ended."""
 TRIES = 5
 _TURNS_AT_ONCE = 100
-_WEIGHTS = {"tk_payload_contents": 50, "tk_entries": 5, "tk_chunks": 5}
+_WEIGHTS = {"tk_payload_contents": 50, "tk_states": 50, "tk_step_values": 50, "tk_entries": 5, "tk_chunks": 5}
 """How many other rows one of these counts as."""
 _FILE_WEIGHT = 10
 _RECEIPT_WEIGHT = 5
@@ -61,6 +61,8 @@ OF_CONVERSATIONS: Mapping[str, Statement] = {
     "tk_searchable": _some("tk_searchable", "conversation_id"),
     "tk_tool_calls": _some("tk_tool_calls", "turn_id, tool_call_id"),
     "tk_path_moves": _some("tk_path_moves", "conversation_id"),
+    "tk_states": _some("tk_states", "message_id"),
+    "tk_step_values": _some("tk_step_values", "id"),
     "tk_messages": _some("tk_messages", "id"),
     "tk_turns": _some("tk_turns", "id"),
 }

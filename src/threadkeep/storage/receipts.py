@@ -94,6 +94,10 @@ _TEXTS = Statement(
 )
 _SOME_OF = Statement("SELECT turn_id FROM tk_receipts WHERE conversation_id IN ({ids}) LIMIT :limit")
 _NAMED_BY = Statement("SELECT DISTINCT sha256 FROM tk_receipt_texts WHERE turn_id IN ({ids})")
+_FORGET_CALLS = Statement(
+    """DELETE FROM tk_call_receipts WHERE (turn_id, call) IN (
+        SELECT turn_id, call FROM tk_call_receipts WHERE turn_id IN ({ids}) LIMIT :limit)"""
+)
 _FORGET_RECEIPTS = Statement("DELETE FROM tk_receipts WHERE turn_id IN ({ids})")
 # Lists are passed as JSON.
 _UNNAMED = "NOT EXISTS (SELECT 1 FROM tk_receipt_texts AS used WHERE used.sha256 = kept.sha256)"
@@ -163,10 +167,13 @@ def forget_some_receipts(conversation_ids: Sequence[ConversationId], *, limit: i
     ids = to_json([id_ for (id_,) in (yield _SOME_OF(ids=to_json(conversation_ids), limit=limit))])
     if ids == "[]":
         return 0
+    calls = yield _FORGET_CALLS(ids=ids, limit=limit)
+    if len(calls) == limit:
+        return limit
     texts = yield _NAMED_BY(ids=ids)
     gone = yield _FORGET_RECEIPTS(ids=ids)
     yield from forget_unnamed([sha256 for (sha256,) in texts])
-    return len(gone)
+    return len(calls) + len(gone)
 
 
 def forget_unnamed(hashes: Sequence[str]) -> Plan[int]:

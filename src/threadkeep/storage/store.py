@@ -39,6 +39,7 @@ from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.outside_ids import SqlOutsideIds
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
 from threadkeep.storage.payloads.folder import FolderContents
+from threadkeep.storage.programs import SqlPrograms
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.repeats import SqlRepeats
@@ -47,6 +48,7 @@ from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
+from threadkeep.storage.states import SqlStates
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers
@@ -87,6 +89,8 @@ class Store:
     documents: SqlDocuments
     chunks: SqlChunkIndex
     history: SqlHistory
+    programs: SqlPrograms
+    states: SqlStates
     payloads: SqlPayloads
     files: SqlFiles
     gateways: SqlGateways
@@ -236,6 +240,8 @@ async def store_reading(
         documents=SqlDocuments(database),
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
+        programs=SqlPrograms(database),
+        states=SqlStates(database),
         payloads=SqlPayloads(database, contents, file_contents),
         files=SqlFiles(database, file_contents),
         gateways=SqlGateways(database, box),

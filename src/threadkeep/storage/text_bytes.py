@@ -1,8 +1,8 @@
 """How much rows and texts take in the database: they count towards their user's limit, like files.
 
 Each conversation has a count of its own; every writer raises it in the same unit of work. So nobody
-has to measure all texts of a user, and purging a conversation gives its bytes back. Logs, receipts and search
-indexes are copies, and don't count.
+has to measure all texts of a user, and purging a conversation gives its bytes back. Messages that wait are
+measured, because they come and go. Logs, receipts and search indexes are copies, and don't count.
 """
 
 from collections.abc import Mapping
@@ -19,25 +19,38 @@ _OF_CALL = ("arguments", "result", "chart_data")
 
 _COUNT = Statement("UPDATE tk_conversations SET text_bytes = text_bytes + :size WHERE id = :conversation_id")
 OF_CONVERSATION = Statement("SELECT text_bytes FROM tk_conversations WHERE id = :conversation_id")
-_SUM = "SELECT CAST(COALESCE(SUM(text_bytes), 0) AS bigint) FROM"
-# Each from its index alone. Deleted conversations count until they are purged, deleted agents until they are
-# cleared. A briefing counts for the owner of its agent, who sends it.
-OF_CONVERSATIONS = Statement(f"{_SUM} tk_conversations WHERE user_id = :user_id")
-OF_AGENTS = Statement(f"{_SUM} tk_agents WHERE owner_id = :user_id AND NOT is_cleared")
-OF_BRIEFINGS = Statement(
-    f"""{_SUM} tk_briefings
-    WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :user_id AND NOT is_cleared)"""
-)
-OF_MEMORIES = Statement(f"{_SUM} tk_memories WHERE user_id = :user_id")
+_OWN_AGENTS = "SELECT id FROM tk_agents WHERE owner_id = :user_id AND NOT is_cleared"
+_OWN_CONVERSATIONS = "SELECT id FROM tk_conversations WHERE user_id = :user_id"
+_QUEUED_TEXTS = ("content", "files", "begun_with")
+
+
+def _of_user(length: str) -> str:
+    """All that a user's texts take, each sum from its index alone, but for the few messages that wait.
+
+    Deleted conversations count until they are purged, deleted agents until they are cleared. A briefing
+    counts for the owner of its agent, who sends it.
+    """
+    queued = " + ".join(f"COALESCE({length.format(name)}, 0)" for name in _QUEUED_TEXTS)
+    sums = {
+        "tk_conversations WHERE user_id = :user_id": "text_bytes",
+        "tk_agents WHERE owner_id = :user_id AND NOT is_cleared": "text_bytes",
+        f"tk_briefings WHERE agent_id IN ({_OWN_AGENTS})": "text_bytes",
+        "tk_memories WHERE user_id = :user_id": "text_bytes",
+        f"tk_queued WHERE taken_at IS NULL AND conversation_id IN ({_OWN_CONVERSATIONS})": (
+            f"{ROW_BYTES} + {queued}"
+        ),
+    }
+    total = " + ".join(f"COALESCE((SELECT SUM({size}) FROM {rows}), 0)" for rows, size in sums.items())
+    return f"SELECT CAST({total} AS bigint)"
+
+
+OF_USER = Statement(_of_user("length(CAST({} AS blob))"), postgres=_of_user("octet_length({})"))
 
 
 def text_bytes_of(user_id: UserId) -> Plan[int]:
     """The bytes of all rows and texts of a user."""
-    total = 0
-    for statement in (OF_CONVERSATIONS, OF_AGENTS, OF_BRIEFINGS, OF_MEMORIES):
-        ((size,),) = yield statement(user_id=user_id)
-        total += size
-    return total
+    ((size,),) = yield OF_USER(user_id=user_id)
+    return size
 
 
 def count(conversation_id: ConversationId, size: int) -> Query:

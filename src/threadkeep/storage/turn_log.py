@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
@@ -23,10 +24,17 @@ from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
+from threadkeep.storage.programs import (
+    AWAITED_MS,
+    GIVEN,
+    GIVEN_ON_POSTGRES,
+    READY_MS,
+    codes_json,
+)
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.text_bytes import ROW_BYTES
-from threadkeep.storage.turns import LOG_VERSION, TURN_COLUMNS, to_turn
+from threadkeep.storage.turns import LOG_VERSION, PLAIN_LOG_VERSION, TURN_COLUMNS, to_turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +52,9 @@ class HeldTurn:
     is_aborting: bool = False
     """Whether its user has asked to stop it."""
 
+
+NEVER_MS = 100 * 366 * 24 * 60 * 60_000
+"""For turns that wait as long as it takes."""
 
 Paused = Literal["paused", "answered", "aborting"]
 """The outcome of pausing a turn."""
@@ -129,23 +140,65 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
-# Finds candidates without a lock; `_LOCK` checks the same condition again for each.
-_ABANDONED = Statement(
-    f"SELECT id FROM tk_turns WHERE {_ABANDONED_CONDITION} ORDER BY lease_until, id LIMIT :limit"
-)
+# A program's turn runs where its code is, or newer code, unless a node with its code is there. The columns of
+# `tk_programs` have no names in common with the turn's.
+_HAS_CODE = f"""given.key = turn.code_key AND given.version >= COALESCE(turn.code_version, given.version)
+    AND (given.version = COALESCE(turn.code_version, given.version) OR NOT EXISTS (
+        SELECT 1 FROM tk_programs AS program WHERE program.key = turn.code_key
+            AND program.version = turn.code_version AND program.is_open
+            AND program.seen_at > {{now}} - {READY_MS}))"""
+# Others only end it: to stop it, or because nobody has had its program for too long.
+_UNBEGUN_TOO_LONG = f"code_key IS NOT NULL AND code_version IS NULL AND lease_until < {{now}} - {AWAITED_MS}"
+_LEFT_TOO_LONG = "code_key IS NOT NULL AND code_version IS NOT NULL AND lease_until < {now} - :within_ms"
+_STOPPING = "code_key IS NOT NULL AND abort_requested AND lease_until < {now}"
+_RUNS = "SELECT id, lease_until, {rank} AS rank FROM tk_turns AS turn WHERE {which} AND"
+_FIRST = "ORDER BY lease_until, id LIMIT :limit"
+
+
+def _some_abandoned(given: str) -> str:
+    """Each kind from its own index, so that many of one kind don't delay another."""
+    kinds = [
+        f"{_RUNS.format(rank=0, which='code_key IS NULL')} {_ABANDONED_CONDITION} {_FIRST}",
+        f"""SELECT turn.id, turn.lease_until, 1 AS rank FROM {given} CROSS JOIN tk_turns AS turn
+            WHERE {_HAS_CODE} AND {_ABANDONED_CONDITION} {_FIRST}""",
+        *(
+            f"{_RUNS.format(rank=2, which=which)} {_ABANDONED_CONDITION} {_FIRST}"
+            for which in (_STOPPING, _UNBEGUN_TOO_LONG, _LEFT_TOO_LONG)
+        ),
+    ]
+    found = " UNION ALL ".join(f"SELECT * FROM ({it}) AS found_{at}" for at, it in enumerate(kinds))
+    return (
+        f"SELECT id FROM ({found}) AS found GROUP BY id ORDER BY MIN(rank), MIN(lease_until), id LIMIT :limit"
+    )
+
+
+# Finds candidates without a lock; `_LOCK` checks the same conditions again for each.
+_ABANDONED = Statement(_some_abandoned(GIVEN), postgres=_some_abandoned(GIVEN_ON_POSTGRES))
 # Locks first: returns what the turn was, before adopting it.
+_LOCKED_ABANDONED = f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}),
+        abort_requested, code_key
+    FROM tk_turns AS turn WHERE id = :turn_id AND {_ABANDONED_CONDITION}
+        AND (code_key IS NULL OR ({_STOPPING}) OR ({_UNBEGUN_TOO_LONG}) OR ({_LEFT_TOO_LONG})
+            OR EXISTS (SELECT 1 FROM %s WHERE {_HAS_CODE}))"""
 _LOCK = Statement(
-    f"""SELECT attempts, node_id IS NULL, {{now}} - COALESCE(lease_until, {{now}}), abort_requested
-    FROM tk_turns WHERE id = :turn_id AND {_ABANDONED_CONDITION}""",
+    _LOCKED_ABANDONED % GIVEN, postgres=_LOCKED_ABANDONED % GIVEN_ON_POSTGRES, locks="FOR UPDATE OF turn"
+)
+# A program's turn that no node runs: any can end it.
+_LOCK_OWNERLESS = Statement(
+    """SELECT 1 FROM tk_turns WHERE id = :turn_id AND status = 'RUNNING' AND origin = 'live'
+        AND code_key IS NOT NULL AND lease_until < {now} AND log_version <= :version""",
     locks="FOR UPDATE",
 )
 # SQLite allows no alias in a RETURNING clause, so these are TURN_COLUMNS without it.
 _ADOPT = Statement(
     """UPDATE tk_turns AS turn SET status = 'RUNNING', node_id = :node_id, fence = fence + 1,
-        attempts = :attempts, log_version = :version, lease_until = {now} + :length_ms
+        attempts = :attempts, lease_until = {now} + :length_ms,
+        log_version = CASE WHEN code_key IS NULL THEN CAST(:plain_version AS bigint)
+            ELSE CAST(:version AS bigint) END,
+        code_version = COALESCE(code_version, CAST(:code_version AS bigint))
     WHERE id = :turn_id
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
-        ended_at, last_event_seq, usage, error, key_id, begun_with, fence"""
+        ended_at, last_event_seq, usage, error, key_id, begun_with, code_key, code_version, fence"""
 )
 # Without a node the turn counts as released, so that taking it over isn't a failed attempt.
 _RELEASE = Statement(
@@ -202,6 +255,7 @@ _LOCK_LOGGED = Statement(
 )
 # Trimmed turns lose `has_log`, so that the next search skips them.
 _TRIM = Statement("DELETE FROM tk_turn_chunks WHERE turn_id IN ({ids}) RETURNING turn_id")
+_TRIM_VALUES = Statement("DELETE FROM tk_step_values WHERE turn_id IN ({ids})")
 _NOTE_TRIMMED = Statement("UPDATE tk_turns SET has_log = FALSE WHERE id IN ({ids})")
 TRIMMED_AT_ONCE = 50
 
@@ -325,38 +379,79 @@ class SqlTurnLog:
         """Asks the node that runs the turn to abort it; takes over a turn that waits for its user."""
         await self._database.execute(_REQUEST_ABORT(turn_id=turn_id))
 
-    async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
+    async def abandoned(
+        self,
+        node_id: str,
+        *,
+        alone: bool,
+        limit: int,
+        codes: Sequence[Code] = (),
+        within_ms: int = NEVER_MS,
+    ) -> Sequence[TurnId]:
         """Running turns whose lease has expired; if we are known to be alone, also all turns of other nodes.
 
-        A turn whose nodes died repeatedly waits longer. Turns written by a later version are left to it.
+        A turn whose nodes died repeatedly waits longer. Turns written by a later version are left to it. Of
+        the turns of programs those that `codes` can run, and those that only have to be ended: they are to
+        stop, or nobody has had their program for `within_ms`, or for minutes if they never ran.
         """
         rows = await self._database.fetch(
-            _ABANDONED(node_id=node_id, alone=alone, limit=limit, version=LOG_VERSION)
+            _ABANDONED(
+                node_id=node_id,
+                alone=alone,
+                limit=limit,
+                version=LOG_VERSION,
+                codes=codes_json(codes),
+                within_ms=within_ms,
+            )
         )
         return [TurnId(turn_id) for (turn_id,) in rows]
 
-    async def adopt(self, turn_id: TurnId, lease: Lease, *, alone: bool) -> HeldTurn | None:
+    async def adopt(
+        self,
+        turn_id: TurnId,
+        lease: Lease,
+        *,
+        alone: bool,
+        codes: Sequence[Code] = (),
+        within_ms: int = NEVER_MS,
+    ) -> HeldTurn | None:
         """Takes over an abandoned turn; None if it has ended or another node was first.
 
-        It counts as an attempt unless its node had released it.
+        It counts as an attempt unless its node had released it. A program's turn that never ran belongs to
+        our version of the code from now on.
         """
-        return await self._database.write(lambda: self._adopt(turn_id, lease, alone))
+        return await self._database.write(lambda: self._adopt(turn_id, lease, alone, codes, within_ms))
 
-    def _adopt(self, turn_id: TurnId, lease: Lease, alone: bool) -> Plan[HeldTurn | None]:
-        rows = yield _LOCK(turn_id=turn_id, node_id=lease.node_id, alone=alone, version=LOG_VERSION)
+    def _adopt(
+        self, turn_id: TurnId, lease: Lease, alone: bool, codes: Sequence[Code], within_ms: int
+    ) -> Plan[HeldTurn | None]:
+        rows = yield _LOCK(
+            turn_id=turn_id,
+            node_id=lease.node_id,
+            alone=alone,
+            version=LOG_VERSION,
+            codes=codes_json(codes),
+            within_ms=within_ms,
+        )
         if not rows:
             return None
-        attempts, was_released, ownerless_ms, is_aborting = rows[0]
-        held = yield from self.take_over(turn_id, lease, attempts if was_released else attempts + 1)
+        attempts, was_released, ownerless_ms, is_aborting, key = rows[0]
+        version = max((it.version for it in codes if it.key == key), default=None)
+        attempts = attempts if was_released else attempts + 1
+        held = yield from self.take_over(turn_id, lease, attempts, code_version=version)
         return replace(held, ownerless_ms=max(ownerless_ms, 0), is_aborting=bool(is_aborting))
 
-    def take_over(self, turn_id: TurnId, lease: Lease, attempts: int) -> Plan[HeldTurn]:
+    def take_over(
+        self, turn_id: TurnId, lease: Lease, attempts: int, *, code_version: int | None = None
+    ) -> Plan[HeldTurn]:
         """Makes an active turn a node's own; the caller has locked its row."""
         (row,) = yield _ADOPT(
             turn_id=turn_id,
             node_id=lease.node_id,
             attempts=attempts,
             version=LOG_VERSION,
+            plain_version=PLAIN_LOG_VERSION,
+            code_version=code_version,
             length_ms=lease.length_ms,
         )
         return (yield from self._held(turn_id, row, attempts))
@@ -403,6 +498,15 @@ class SqlTurnLog:
             return None
         return (yield from self.take_over(turn_id, lease, 0))
 
+    async def adopt_ownerless(self, turn_id: TurnId, lease: Lease) -> HeldTurn | None:
+        """Makes a program's turn that no node runs this node's own, to end it; None if there is none."""
+        return await self._database.write(lambda: self._adopt_ownerless(turn_id, lease))
+
+    def _adopt_ownerless(self, turn_id: TurnId, lease: Lease) -> Plan[HeldTurn | None]:
+        if not (yield _LOCK_OWNERLESS(turn_id=turn_id, version=LOG_VERSION)):
+            return None
+        return (yield from self.take_over(turn_id, lease, 0))
+
     async def trim(self, ended_before: int) -> int:
         """Deletes the logs of turns that ended before a time; returns how many chunks."""
         removed = 0
@@ -424,6 +528,7 @@ def _trim(ended_before: int) -> Plan[list[int]]:
     if not ids:
         return []
     chunks = Counter(turn_id for (turn_id,) in (yield _TRIM(ids=to_json(ids))))
+    yield _TRIM_VALUES(ids=to_json(ids))
     yield _NOTE_TRIMMED(ids=to_json(ids))
     return [chunks[turn_id] for turn_id in ids]
 

@@ -12,7 +12,7 @@ from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, Tu
 from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import RunningTurn, Turn, TurnOrigin, TurnStatus
+from threadkeep.domain.turn import RunningTurn, Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
@@ -24,17 +24,20 @@ from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
-from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, message_bytes
+from threadkeep.storage.states import keep_state
+from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
 LEASE_MS = 4_000
-LOG_VERSION = 3
+LOG_VERSION = 4
 """The version of log and journal: a node ignores turns that a later version has written."""
+PLAIN_LOG_VERSION = 3
+"""That of turns whose agent is no program: nodes of the version before take these over."""
 
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
     status, model, started_at, idempotency_key, request_hash, held_key, held_request_hash, node_id, fence,
-    user_id, log_version, lease_until, queue_version, key_id, begun_with)"""
+    user_id, log_version, lease_until, queue_version, key_id, begun_with, code_key, code_version)"""
 _INSERT_MESSAGE = """INSERT INTO tk_messages (id, conversation_id, seq, turn_id, role, content_type, content,
     parts, file_count, status, model, parent_id, on_path, created_at, completed_at)"""
 # Ending the turn then checks what is queued behind it.
@@ -47,7 +50,7 @@ _ADVANCE_FOR_TURN = Statement(ADVANCE_IDLE)
 _ADD_TURN = Statement(
     f"""{_INSERT_TURN} VALUES (:turn_id, :conversation_id, :asked_id, :reply_id, :origin, 'RUNNING', :model,
         :now, :key, :request_hash, :held_key, :held_request_hash, :node_id, :fence, :user_id, :version,
-        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id, :begun_with)"""
+        {{now}} + :length_ms, {_QUEUE_VERSION}, :key_id, :begun_with, :code_key, :code_version)"""
 )
 # The question and the empty reply. PostgreSQL must be told the types of values that are not its columns'.
 _PAIR_ON_POSTGRES = """SELECT :asked_id::uuid, id, :asked_seq::bigint, :turn_id::uuid, 'user', 'text',
@@ -72,7 +75,8 @@ _BEGIN_IN_ONE = Statement(
     turn AS ({_INSERT_TURN}
         SELECT :turn_id::uuid, id, :asked_id::uuid, :reply_id::uuid, :origin, 'RUNNING', :model, :now::bigint,
             NULL, NULL, NULL, NULL, :node_id, :fence::bigint, :user_id, :version::bigint,
-            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid, :begun_with
+            {{now}} + :length_ms::bigint, {_QUEUE_VERSION}, :key_id::uuid, :begun_with, :code_key,
+            :code_version::bigint
         FROM conversation),
     chunk AS ({_INSERT_CHUNK}
         SELECT :turn_id::uuid, :first_seq::bigint, :last_event_seq::bigint, :events FROM conversation)
@@ -115,22 +119,30 @@ _END_IN_ONE = Statement(
 
 TURN_COLUMNS = """turn.id, turn.conversation_id, turn.user_message_id, turn.assistant_message_id,
     turn.status, turn.started_at, turn.origin, turn.model, turn.ended_at, turn.last_event_seq, turn.usage,
-    turn.error, turn.key_id, turn.begun_with"""
+    turn.error, turn.key_id, turn.begun_with, turn.code_key, turn.code_version"""
 # Only in a conversation of the user's that is not deleted.
 _GET = Statement(
     f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
+# For admins, as long as its user has it.
+_FIND = Statement(
+    f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND conversation.deleted_at IS NULL"""
+)
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
+    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
+    turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_PAGE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -139,7 +151,8 @@ _RUNNING_PAGE = Statement(
 # Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
@@ -207,26 +220,39 @@ class SqlTurns:
         receipt: TurnReceipt | None = None,
         queue_version: int = 0,
         next_turn: BegunTurn | None = None,
+        state: bytes | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
-        and its receipt, if that isn't stored yet.
+        and its receipt, if that isn't stored yet. `state` is what its program keeps with the reply.
 
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).
         """
         values = _end_values(ended, chunk, fence, queue_version)
-        is_plain = next_turn is None and receipt is None and not calls_in(ended.assistant_message.parts)
+        is_plain = (
+            next_turn is None
+            and receipt is None
+            and state is None
+            and not calls_in(ended.assistant_message.parts)
+        )
         if self._database.dialect == "postgres" and is_plain:
             charges = to_json(charge_values(chunk.charges, chunk.turn_id))
             done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
         else:
-            done = await self._database.write(lambda: _end(ended, values, chunk.charges, receipt, next_turn))
+            done = await self._database.write(
+                lambda: _end(ended, values, chunk.charges, receipt, next_turn, state)
+            )
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
 
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
         """One turn in a conversation of the user's that is not deleted."""
         rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
+        return to_turn(rows[0]) if rows else None
+
+    async def find(self, turn_id: TurnId) -> Turn | None:
+        """Any user's turn, in a conversation that is not deleted."""
+        rows = await self._database.fetch(_FIND(id=turn_id))
         return to_turn(rows[0]) if rows else None
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
@@ -259,9 +285,19 @@ class SqlTurns:
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
 
+def log_version(turn: Turn) -> int:
+    """The version of log and journal that a turn is written with."""
+    return LOG_VERSION if turn.code else PLAIN_LOG_VERSION
+
+
 def _running(row: Row) -> RunningTurn:
-    *known, is_aborting, is_stalled = row
-    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
+    *known, code_key, code_version, is_aborting, is_stalled = row
+    return RunningTurn(
+        *known,
+        is_aborting=bool(is_aborting),
+        is_stalled=bool(is_stalled),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
+    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -269,7 +305,10 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
     assert lease is not None and opening is not None, "only a node begins turns"
     turn, asked, reply = begun.turn, begun.user_message, begun.assistant_message
     asked_values = _asked_values(asked) if asked else {}
-    size = 2 * ROW_BYTES + message_bytes(asked_values) if asked else ROW_BYTES
+    begun_with = to_json_or_null(turn.begun_with)
+    size = ROW_BYTES + byte_length(begun_with or "")
+    if asked:
+        size += ROW_BYTES + message_bytes(asked_values)
     return {
         **advance_values(begun.conversation, asked or reply, begun.previous_tip_id, size),
         "user_id": begun.conversation.user_id,
@@ -277,7 +316,7 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
         "origin": turn.origin,
         "model": turn.model,
         "key_id": turn.key_id,
-        "begun_with": to_json_or_null(turn.begun_with),
+        "begun_with": begun_with,
         "asked_id": turn.user_message_id,
         "reply_id": reply.id,
         "reply_seq": reply.seq,
@@ -286,7 +325,9 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
         "node_id": lease.node_id,
         "fence": lease.fence,
         "length_ms": lease.length_ms,
-        "version": LOG_VERSION,
+        "version": log_version(turn),
+        "code_key": turn.code.key if turn.code else None,
+        "code_version": turn.code.version if turn.code else None,
         **_chunk_values(opening),
         **asked_values,
     }
@@ -370,6 +411,7 @@ def _end(
     charges: Sequence[Charge],
     receipt: TurnReceipt | None = None,
     next_turn: BegunTurn | None = None,
+    state: bytes | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
@@ -377,6 +419,8 @@ def _end(
         if receipt is not None:
             yield from add_receipts([(receipt, values["fence"])])
         yield Query(_END_REPLY, values)
+        if state is not None:
+            yield from keep_state(ended.conversation.id, ended.assistant_message.id, state)
         yield from _add_tool_calls(ended)
         yield Query(_CLOSE_REQUESTS, values)
         yield Query(_FREE, values)
@@ -411,7 +455,7 @@ def to_turn(row: Row) -> Turn:
     """A row of `tk_turns` as a turn."""
     (
         id_, conversation_id, asked_id, reply_id, status, started_at, origin, model, ended_at, last_event_seq,
-        usage, error, key_id, begun_with,
+        usage, error, key_id, begun_with, code_key, code_version,
     ) = row  # fmt: skip
     return Turn(
         id=id_,
@@ -428,4 +472,5 @@ def to_turn(row: Row) -> Turn:
         error=_decode_failure(error) if error else None,
         key_id=key_id,
         begun_with=decode_begun_with(begun_with),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
     )

@@ -105,7 +105,7 @@ _DELETED_AT = Statement(
     UNION ALL SELECT {LAST_SEQ} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""
 )
 # How deleting a user in the host application leaves their agents.
-_IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}'"
+_IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}' AND code_key IS NULL"
 # Only those that are not empty yet, so that the sweep ends.
 _EMPTY_OWNERLESS_AGENTS = Statement(
     f"""{_EMPTY} WHERE id IN (SELECT id FROM tk_agents WHERE {_IS_OWNERLESS}

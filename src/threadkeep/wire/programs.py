@@ -9,6 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+
+class ProgramLost(Exception):
+    """The process or connection that ran a program is gone."""
+
+
 Effect = Literal["read", "idempotent", "write"]
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
@@ -39,18 +44,22 @@ class ProgramTool(Struct, frozen=True, omit_defaults=True):
     access: StepAccess = "allow"
 
 
-class ProgramDeclaration(Struct, frozen=True, omit_defaults=True):
-    """What a program says of itself: what the agent is called, and within which limits its turns run."""
+class AgentDeclared(Struct, frozen=True, omit_defaults=True):
+    """An agent as its code declares it. What it leaves out, an admin may set."""
 
     key: str
-    version: int
-    name: str
+    """Identifies the agent for ever."""
+    version: int = 1
+    name: str = ""
+    """Its key if the code gives none."""
     description: str = ""
-    visibility: str = "private"
+    visibility: Literal["private", "public"] = "private"
+    """Only at first: an admin may change it."""
     model: str | None = None
     tools: tuple[ProgramTool, ...] = ()
-    timeout_s: float = 300
-    max_steps: int = 1000
+    """Functions of the program that models may call."""
+    timeout_s: float | None = None
+    max_steps: int | None = None
     starters: tuple[str, ...] = ()
     icon: str | None = None
 
@@ -247,7 +256,11 @@ class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
 
 
 class UsageClaim(Struct, frozen=True, omit_defaults=True, tag="usage"):
-    """A model call that the program made with an SDK of its own."""
+    """A model call that the program made with an SDK of its own.
+
+    With a `step`, it belongs to that step and is no claim: its id is 0, and nobody answers it. A step that
+    has ended isn't run again, so it isn't reported again.
+    """
 
     id: int
     model: str
@@ -297,6 +310,10 @@ FromProgram = (
     | End
 )
 Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | UsageClaim | SaveClaim
+
+
+MOST_OPEN_CLAIMS = 100
+"""More are refused. Programs wait until one of theirs is answered."""
 
 
 # From the server

@@ -29,7 +29,7 @@ from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, Together, TurnLimits
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
 from threadkeep.engine.stop import Stop
@@ -124,6 +124,7 @@ class CodeTurn:
     answer: Answer | None = None
     entries: list[Entry] = field(default_factory=list[Entry])
     payloads: Kept = field(default_factory=dict[PayloadId, bytes])
+    values: dict[str, bytes] = field(default_factory=dict[str, bytes])
     end: Done | Failed | None = None
     state: bytes = b""
     runs: int = 0
@@ -180,8 +181,8 @@ class CodeTurn:
                             return "paused"
                         case HandOff():
                             return "handed off"
-                        case ReplyState(value):
-                            self.state = value
+                        case StateLeft(left):
+                            self.state = left
                         case TurnReceipt():
                             pass
                         case Together(entries):  # one commit: all of them or none
@@ -207,6 +208,14 @@ class CodeTurn:
             begun = [it.seq for it in events if isinstance(it.body, IterationStart | IterationRestart)]
             body = replace(body, from_seq=begun[-1])
         self.entries.append(TurnEvent(TURN.id, len(events) + 1, 1_000 + len(self.entries), body))
+
+    async def _keep_value(self, content: bytes) -> str:
+        id_ = f"value {len(self.values)}"
+        self.values[id_] = content
+        return id_
+
+    async def _value(self, id_: str) -> bytes | None:
+        return self.values.get(id_)
 
     def _around(self, programs: LocalPrograms, state: CodeState, stop: Stop) -> CodeSurroundings:
         assert self.model is not None
@@ -243,7 +252,8 @@ class CodeTurn:
             toolbox=toolbox,
             rules={},
             requests=self.requests,
-            values=large_values(self.payloads),
+            keep_value=self._keep_value,
+            value=self._value,
             load=load,
             history=history,
             result_tokens=5_000,

@@ -17,7 +17,7 @@ from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.user import User
 from threadkeep.storage import approvals, turn_log
 from threadkeep.storage.turn_log import SqlTurnLog
-from threadkeep.storage.turns import LOG_VERSION
+from threadkeep.storage.turns import PLAIN_LOG_VERSION
 from threadkeep.testing import Say, ScriptedModel, ToolServer, UseTool, until
 
 
@@ -419,7 +419,7 @@ def older(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """Meanwhile the node is of a version before the one that its turns were begun with."""
     with monkeypatch.context() as patched:
         for module in (turn_log, approvals):
-            patched.setattr(module, "LOG_VERSION", LOG_VERSION - 1)
+            patched.setattr(module, "LOG_VERSION", PLAIN_LOG_VERSION - 1)
         yield
 
 

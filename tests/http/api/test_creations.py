@@ -163,8 +163,6 @@ async def test_nothing_that_exists_is_stuck_without_room(api: Api, her: Alice):
     assert (await client.patch(path, json={"title": "Renamed"})).status_code == 200
     assert (await client.patch(f"/api/agents/{her.agent['id']}", json={"name": "x"})).status_code == 200
     assert (await client.put("/api/me/instructions", json={"text": ""})).status_code == 200
-    sent = await client.post(f"{path}/messages", json={"content": "Why?"})
-    assert "THREADKEEP_USER_BYTES" not in sent.text  # there is no model
     assert (await client.post(f"{path}/abort")).status_code == 200
     assert (await client.delete(path)).status_code == 204
     assert (await client.post(f"{path}/restore")).status_code == 200

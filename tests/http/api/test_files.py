@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.files.making import encode, gif_bomb, photograph, png_bomb
@@ -17,12 +18,14 @@ from tests.retrieval.files import make_docx, make_encrypted_pdf, make_image_pdf,
 from tests.talking import JSON, Talk
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import FileNotFound
-from threadkeep.domain.ids import UserId
-from threadkeep.domain.payload import content_hash
+from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.domain.payload import Payload, PayloadKind, content_hash
 from threadkeep.domain.user import User
+from threadkeep.http.app import Threadkeep
 from threadkeep.imports.checks import check_whole
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.sending import NewMessage
+from threadkeep.storage.payloads.database import READ_BYTES
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
 PHOTO = encode(photograph(640, 480), "JPEG")
@@ -391,6 +394,42 @@ async def test_fork_has_the_files_too(talk: Talk, model: ScriptedModel):
     ] == "image/webp"
     await send(talk, fork, "Again?")
     assert model.requests[-1].body["messages"][1]["content"][0]["type"] == "image_url"
+
+
+async def test_large_file_of_a_tool_is_sent_in_pieces(api: Api, alice: httpx.AsyncClient):
+    content = os.urandom(9_000_000)
+    conversation = ConversationId((await new_conversation(alice))["id"])
+    payload = Payload.of(content, conversation, PayloadKind.FILE, "text/plain", 1, file_name="a.txt")
+    await api.store.payloads.add(payload, content)
+    sizes: list[int] = []
+    path, transport = f"/api/artifacts/{payload.id}", httpx.ASGITransport(sending(api.app, sizes))
+    async with httpx.AsyncClient(
+        transport=transport, base_url=alice.base_url, headers=alice.headers
+    ) as client:
+        whole = await client.get(path)
+        assert (whole.status_code, whole.content == content) == (200, True)
+        assert whole.headers["content-length"] == str(len(content))
+        assert sum(sizes) == len(content)
+        assert max(sizes) <= READ_BYTES
+        asked = {"Range": "bytes=8999990-", "If-Range": whole.headers["etag"]}
+        part = await client.get(path, headers=asked)
+        assert (part.status_code, part.content) == (206, content[-10:])
+        assert part.headers["content-range"] == "bytes 8999990-8999999/9000000"
+        refusal(await client.get(path, headers={"Range": "bytes=9000000-"}), 416, "RANGE_NOT_SATISFIABLE")
+
+
+def sending(app: Threadkeep, sizes: list[int]) -> ASGIApp:
+    """An application that notes how much it sends at once."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                sizes.append(len(message.get("body", b"")))
+            await send(message)
+
+        await app(scope, receive, note)
+
+    return run
 
 
 @pytest.mark.parametrize("media_type", ["text/中", "text/html\r\nX-Injected: 1\r\n\r\n<script>", ""])

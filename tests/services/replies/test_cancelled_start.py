@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 from tests.making import ALICE, NOW, keep_agent, keep_conversation
-from threadkeep.domain.caps import TurnCaps
+from threadkeep.domain.caps import NO_CAPS, TurnCaps
 from threadkeep.domain.user import User
 from threadkeep.services.allowances import LocalAllowances
+from threadkeep.services.creations import Creations
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.storage.store import Store
 
@@ -43,7 +44,10 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     allowances = SlowAllowances()
     runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
     replies = SimpleNamespace(equipment=SimpleNamespace(spending=SimpleNamespace(check=nothing)))
-    starts = TurnStarts(store, cast("Any", runner), cast("Any", replies), allowances)
+    creations = Creations(store.stored_bytes, allowances, NO_CAPS)
+    starts = TurnStarts(
+        store, cast("Any", runner), cast("Any", replies), cast("Any", None), allowances, creations
+    )
 
     async def begin() -> None:
         async with starts.claim(User(ALICE)) as claim:

@@ -45,11 +45,10 @@ from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
 from threadkeep.engine.journal import ReplayDiverged
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
-from threadkeep.ports.programs import ProgramLost
 from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
@@ -68,6 +67,7 @@ from threadkeep.wire.programs import (
     NoticeItem,
     Output,
     OutputItem,
+    ProgramLost,
     ProgressItem,
     Refused,
     SaveClaim,
@@ -157,7 +157,7 @@ async def run_code(
         yield end
         return
     if kept:
-        yield ReplyState(kept)
+        yield StateLeft(kept)
     if stop.reason == "expire":
         for request_id in serving.open_requests:
             yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
@@ -274,7 +274,7 @@ class _Serving:
     @property
     def open_requests(self) -> frozenset[str]:
         """The requests that nobody has decided."""
-        return self._code.activity.requests
+        return self._code.activity.requests | self._code.state.open_requests
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
@@ -315,6 +315,8 @@ class _Serving:
                 case Settled(re):
                     if (settled := self._settled.get(re)) is not None:
                         settled.set()
+                case UsageClaim(step=int()):
+                    self._takes.note_usage(message)
                 case SaveClaim():
                     self._code.send(await self._takes.save(message))
                 case End():

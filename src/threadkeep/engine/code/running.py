@@ -10,20 +10,19 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.events import EventBody, Text, UsageReported
-from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Lost
+from threadkeep.domain.events import EventBody, Text
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import Claims, OpenClaim
 from threadkeep.engine.code.outlet import Outlet
+from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.requests import SharedRequests
 from threadkeep.engine.code.voices import Voices
 from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
-from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, LargeValues, TooLarge
+from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, TooLarge
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.steering import Steering
@@ -33,7 +32,6 @@ from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import UserRequests
-from threadkeep.ports.programs import ProgramRun
 from threadkeep.ports.tools import ToolSession
 from threadkeep.wire.programs import (
     NOTHING,
@@ -71,7 +69,10 @@ class CodeSurroundings:
     """The tools of a session of the turn's own, whose results are stored as those of others."""
     rules: Rules
     requests: UserRequests
-    values: LargeValues
+    keep_value: Callable[[bytes], Awaitable[str]]
+    """Stores a value that is too large for the log, until that is trimmed; returns its id."""
+    value: Callable[[str], Awaitable[bytes | None]]
+    """Such a value, as long as it is there."""
     load: LoadContents
     history: History
     result_tokens: int
@@ -94,7 +95,7 @@ class StoredValue:
     """A value as it is recorded: itself, or where it is."""
 
     value: Raw
-    ref: PayloadId | None
+    ref: str | None
     size: int
 
 
@@ -232,7 +233,7 @@ class RunningCode:
         self._result_bytes += size
         if size <= MOST_INLINE_BYTES:
             return StoredValue(value, None, size)
-        return StoredValue(NOTHING, await self.around.values.store_encoded(bytes(value)), size)
+        return StoredValue(NOTHING, await self.around.keep_value(bytes(value)), size)
 
     async def ok(
         self, claim: OpenClaim, value: object, *, duration_ms: int = 0, is_progress: bool = False
@@ -277,12 +278,15 @@ class RunningCode:
             is_progress=is_progress,
         )
 
-    def reported(self, asking: ModelAsking) -> Sequence[UsageReported]:
-        """What a model call has used, unless it is reported already."""
-        reported = list(asking.report())
-        for it in reported:
+    def reported(self, asking: ModelAsking) -> Sequence[EventBody | JournalEntry]:
+        """What a model call has used, unless it is reported already, after which call that was."""
+        found: list[EventBody | JournalEntry] = []
+        for it in asking.report():
             self.used += it.usage
-        return reported
+            if asking.made_call is not None:
+                found.append(asking.made_call)
+            found.append(it)
+        return found
 
     def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
@@ -298,8 +302,6 @@ class RunningCode:
         return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
 
     async def _load(self, ref: str) -> Raw:
-        id_ = PayloadId(ref)
-        content = (await self.around.load([id_]))[id_]
-        if isinstance(content, Lost):
-            raise LookupError(f"a step's result is lost: {content.reason}")
+        if (content := await self.around.value(ref)) is None:
+            raise LookupError("the result of a step is lost")
         return Raw(content)

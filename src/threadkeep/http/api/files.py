@@ -1,5 +1,6 @@
 """Files for messages, over HTTP."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -14,6 +15,10 @@ from threadkeep.wire.files import UploadedFilesView, file_view
 
 NOT_KEPT = "private, no-store"
 """What a browser must ask for again each time."""
+
+
+# Shown by a browser they could do something; as an attachment of another type they are bytes.
+_ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
 
 
 class FileQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +47,21 @@ async def get_file(request: RequestContext, *, file_id: str, query: FileQuery) -
     """
     file = await request.services.files.open(request.user, file_id, preview=query.preview)
     return file_response(request, file, caching="private, max-age=86400" if file.is_shown else NOT_KEPT)
+
+
+async def get_artifact(request: RequestContext, *, artifact_id: str) -> StreamedAttachment:
+    """Download a file that a tool returned.
+
+    With `Range`, the response is a 206 with that part of it, and `Content-Range` says which one it is.
+    """
+    file = await request.services.reports.open_file(request.user, artifact_id)
+    return file_response(request, replace(file, media_type=_inactive(file.media_type)), caching=NOT_KEPT)
+
+
+def _inactive(media_type: str) -> str:
+    if any(word in media_type for word in _ACTIVE):
+        return "application/octet-stream"
+    return f"{media_type}; charset=utf-8" if media_type.startswith("text/") else media_type
 
 
 def file_response(request: RequestContext, file: OpenedFile, *, caching: str) -> StreamedAttachment:

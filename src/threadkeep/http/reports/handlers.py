@@ -12,7 +12,7 @@ from threadkeep.domain.ids import ConversationId, TurnId
 from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus, ToolRecord
 from threadkeep.handling.moments import Moment, milliseconds
 from threadkeep.handling.paging import PageQuery, Pager
-from threadkeep.handling.routing import Attachment, Document, RequestContext
+from threadkeep.handling.routing import Document, RequestContext
 from threadkeep.http.reports.as_html import POLICY, html_report
 from threadkeep.http.reports.as_json import json_export, json_report
 from threadkeep.http.reports.as_markdown import markdown_report
@@ -23,9 +23,6 @@ from threadkeep.services.files import Files
 from threadkeep.services.reports import Report
 from threadkeep.wire.messages import tool_call_view
 from threadkeep.wire.view import PageView, rfc3339
-
-# Shown by a browser they could do something; as an attachment of this type they are bytes.
-_ACTIVE = ("html", "xml", "svg", "javascript", "ecmascript", "pdf", "flash")
 
 ToolName = Annotated[str, Meta(max_length=200)]
 Language = Annotated[Literal["en", "zh"], Meta(description="The language of an HTML report's own words.")]
@@ -97,23 +94,6 @@ async def export_conversation(
     if query.format == "json":
         return Document(json_export(report), media_type="application/json")
     return _document(report, query.format, request.services.files, _reader(query))
-
-
-async def get_artifact(request: RequestContext, *, artifact_id: str) -> Attachment:
-    """Download a file that a tool returned."""
-    payload, content = await request.services.reports.artifact(request.user, artifact_id)
-    media_type = payload.media_type
-    if any(word in media_type for word in _ACTIVE):
-        media_type = "application/octet-stream"
-    return Attachment(
-        content,
-        media_type=media_type,
-        headers={
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-            "Content-Disposition": disposition(payload.file_name or payload.id),
-            "Cache-Control": "private, no-store",
-        },
-    )
 
 
 def disposition(file_name: str) -> str:

@@ -112,7 +112,7 @@ class RunEncoder:
         self._opening = run.opening(turn_id)
         self._ids = MessageIds(reply_id)
         self._numbers = PassageNumbers()
-        self._narrator = narrator.Narrator(self._frames)
+        self._narrator = narrator.Narrator(self._frames, text=self._piece, thought=self._piece)
         self._id = ""
         self._kind: narrator.Kind = "text"
         """Those of the text or thought in progress."""
@@ -131,15 +131,13 @@ class RunEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        is_first = event.seq > self._after and bool(self._opening)
-        missed = self._missed_steps() if is_first else ()
-        shown = self._narrator.narrate(event.body)
         if event.seq <= self._after:
+            self._narrator.narrate(event.body)
             self._is_begun = False
             self._open_steps.clear()
             return b""
-        opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, (*missed, *shown)))
+        opening = self._begin_run() if self._opening else b""
+        return opening + b"".join(map(_sse, self._narrator.narrate(event.body)))
 
     def end(self, how: StreamEnd) -> bytes:
         """What follows the last event: if the turn waits for its user, that the run ends here."""
@@ -153,15 +151,18 @@ class RunEncoder:
         steps = [frames.StepBoundary("STEP_FINISHED", it) for it in self._open_steps]
         return opening + b"".join(map(_sse, (*self._narrator.pause(), *steps, finished)))
 
-    def _missed_steps(self) -> Sequence[Frame]:
-        """The steps that began before this run: it begins them, too, so that it can finish them."""
+    def _begin_run(self) -> bytes:
+        """The opening. The run begins the steps that began before it, too, so that it can finish them."""
+        opening, self._opening = self._opening, b""
         self._open_steps = {it.label: None for it in self._narrator.open_steps}
-        return [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
+        steps = [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
+        return opening + b"".join(map(_sse, steps))
+
+    def _piece(self, text: str) -> Sequence[Frame]:
+        piece = frames.MessageContent(_CONTENT[self._kind], self._id, text)
+        return (piece,) if self._is_begun else (*self._begin(), piece)  # a reader may join within it
 
     def _frames(self, narrated: narrator.Narration) -> Sequence[Frame]:
-        if isinstance(narrated, narrator.Piece):  # nearly all narrations
-            missed = () if self._is_begun else self._begin()  # by a reader who joins within it
-            return (*missed, frames.MessageContent(_CONTENT[self._kind], self._id, narrated.text))
         match narrated:
             case narrator.PartStart(kind):
                 self._kind = kind

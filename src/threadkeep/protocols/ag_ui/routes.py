@@ -36,7 +36,7 @@ from threadkeep.protocols.ag_ui.decode import (
 from threadkeep.protocols.ag_ui.encode import Run, RunEncoder
 from threadkeep.protocols.ag_ui.history import history
 from threadkeep.protocols.files import take_in
-from threadkeep.services.outside import OutsideMessage
+from threadkeep.services.sending import NewMessage
 from threadkeep.sse import MEDIA_TYPE
 
 PREFIX = "/api/ag-ui"
@@ -112,15 +112,15 @@ async def _asked(
         if turn is not None:
             return await _stream(request, turn, _run(body))
     files = await take_in(request.services.files, request.user, question.files, param="messages")
-    message = OutsideMessage(
-        content=question.text,
-        id=question.id or None,
+    message = NewMessage(
+        question.text,
         files=files,
-        before=question.before,
+        idempotency_key=request.key,
+        begun_with=begun_with,
+        outside_id=question.id or None,
         is_retry=is_retry(request.http),
-        key=request.key,
     )
-    turn, _ = await outside.send(request.user, where, message, begun_with)
+    turn, _ = await outside.send(request.user, where, message, before=question.before)
     return await _stream(request, turn, _run(body))
 
 

@@ -57,7 +57,7 @@ class AgentXTurn:
 
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
-        self._narrator = narrator.JoiningNarrator(self._narrated)
+        self._narrator = narrator.JoiningNarrator(self._narrated, text=self._delta)
         self._at = 0
         """When the latest event happened."""
         self._is_responding = False
@@ -90,10 +90,6 @@ class AgentXTurn:
 
     def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order
-            case events.Text():
-                return self._delta(narrated.text)
-            case events.Thought():
-                return ()
             case events.TurnStart(message_id=message_id, model=model):
                 return frames.ConversationStart(message_id), frames.MessageStart(message_id, model or "")
             case narrator.Called(called):

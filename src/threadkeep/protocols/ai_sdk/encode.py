@@ -75,7 +75,7 @@ class UIMessageStream:
         self._reader = reader
         self._version = reader.version
         self._after = after
-        self._narrator = narrator.Narrator(self._frames)
+        self._narrator = narrator.Narrator(self._frames, text=self._piece, thought=self._piece)
         self._model: str | None = None
         self._id = ""
         """That of the text or thought in progress, which every delta names."""
@@ -109,16 +109,17 @@ class UIMessageStream:
             case _ as never:
                 assert_never(never)
 
+    def _piece(self, text: str) -> _Frames:
+        return (b"%b%b}\n\n" % (self._delta, encode_json(text)),)
+
     def _frames(self, narrated: narrator.Narration) -> _Frames:
-        if isinstance(narrated, narrator.Piece):  # nearly all narrations
-            return (b"%b%b}\n\n" % (self._delta, encode_json(narrated.text)),)
         match narrated:
             case narrator.PartStart(kind):
                 return *self._add(), self._start(kind)
-            case narrator.PartEnd(is_cut=True) if self._resets_step:
-                return ()  # the step goes with all that it has
-            case narrator.PartEnd(kind):
-                return (sse(frames.Boundary(f"{_NAMES[kind]}-end", self._id)),)
+            case narrator.PartEnd():
+                if narrated.is_cut and self._resets_step:
+                    return ()  # the step goes with all that it has
+                return (sse(frames.Boundary(f"{_NAMES[narrated.kind]}-end", self._id)),)
             case narrator.Called(called):
                 return self._add(*_called(called))
             case narrator.Returned(result, call):

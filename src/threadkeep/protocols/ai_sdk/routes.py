@@ -40,7 +40,8 @@ from threadkeep.protocols.ai_sdk.history import ui_message
 from threadkeep.protocols.ai_sdk.parts import Reader
 from threadkeep.protocols.dialect import TurnContext
 from threadkeep.protocols.files import take_in
-from threadkeep.services.outside import MOST_HISTORY_BYTES, OutsideMessage
+from threadkeep.services.outside import MOST_HISTORY_BYTES
+from threadkeep.services.sending import NewMessage
 
 PREFIX = "/api/ai-sdk"
 REPLAYED_MS = 60_000
@@ -63,16 +64,18 @@ async def chat(request: RequestContext, *, query: ChatQuery, body: ChatBody) -> 
             check_user_content(sent.content, most=0, has_files=bool(sent.files))
             files = await take_in(request.services.files, user, sent.files, param="messages")
             where = await outside.find_or_new(user, body.id, body.agent_id)
-            message = OutsideMessage(
-                id=sent.id or None,
-                content=sent.content,
+            message = NewMessage(
+                sent.content,
                 files=files,
-                before=sent.before,
-                starts_over=sent.starts_over,
+                model=model,
+                idempotency_key=request.key,
+                begun_with=begun_with,
+                outside_id=sent.id or None,
                 is_retry=is_retry(request.http),
-                key=request.key,
             )
-            turn, conversation = await outside.send(user, where, message, begun_with, model=model)
+            turn, conversation = await outside.send(
+                user, where, message, before=sent.before, starts_over=sent.starts_over
+            )
         case Regenerate(question_id, answer_id):
             conversation = await _found(request, body.id)
             turn = await outside.regenerate(

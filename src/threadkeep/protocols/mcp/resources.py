@@ -62,7 +62,7 @@ async def read_resource(request: RequestContext, uri: str) -> Content:
     if uri.startswith(ARTIFACTS):
         artifact_id = uri.removeprefix(ARTIFACTS)
         await check_reach(request.services.store, request.user, {"artifact_id": artifact_id})
-        payload, data = await request.services.reports.artifact(
+        payload, data = await request.services.reports.file(
             request.user, artifact_id, most_bytes=MOST_ARTIFACT_BYTES
         )
         return Content(payload.media_type, data)

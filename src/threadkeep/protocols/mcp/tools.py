@@ -19,9 +19,9 @@ from threadkeep.handling.retries import is_retry
 from threadkeep.handling.routing import RequestContext
 from threadkeep.handling.searching import OneAgent, Search, Since, Until
 from threadkeep.protocols.mcp.turns import artifact_uris, last_event_of, own_turn
-from threadkeep.services.outside import OutsideMessage, new_conversation
+from threadkeep.services.outside import new_conversation
 from threadkeep.services.reach import check_reach
-from threadkeep.services.sending import NewConversation
+from threadkeep.services.sending import NewConversation, NewMessage
 from threadkeep.wire.approvals import ApprovalView, approval_view
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
@@ -84,9 +84,12 @@ async def send_message(request: RequestContext, arguments: SendMessage) -> tuple
     turn, _ = await request.services.outside.send(
         request.user,
         await _conversation_for(request, arguments),
-        OutsideMessage(content=arguments.content, is_retry=is_retry(request.http)),
-        BegunWith(protocol=PROTOCOL, asked_model=arguments.model),
-        model=arguments.model,
+        NewMessage(
+            arguments.content,
+            model=arguments.model,
+            begun_with=BegunWith(protocol=PROTOCOL, asked_model=arguments.model),
+            is_retry=is_retry(request.http),
+        ),
     )
     return turn, 0
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from threadkeep.aside import LogWork
 from threadkeep.domain.approval import Approval, ApprovalAction, ApprovalKind, Decision, OpenApproval
 from threadkeep.domain.errors import ApprovalAnswered, ApprovalExpired, ApprovalNotFound, TurnNotFound
-from threadkeep.domain.events import LogChunk, Text
+from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import ENDS, Turn, TurnStatus
 from threadkeep.handling.routing import RequestContext
@@ -54,7 +54,7 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
     log = await request.services.turns.follow(turn, 0)
     if log is None:
         return None
-    narrator, work = Narrator(news), LogWork()
+    narrator, work = news(), LogWork()
 
     def narrated(chunks: Sequence[LogChunk]) -> Sequence[tuple[int, str]]:
         events = (event for chunk in chunks for event in decode_chunk(chunk.events))
@@ -72,11 +72,13 @@ async def follow(request: RequestContext, turn: Turn, report: Report, seen: int 
         return None if log.has_ended else TurnStatus.RUNNING
 
 
-def news(narrated: Narration) -> Sequence[str]:
-    """What a narration means to somebody who waits for the reply."""
+def news() -> Narrator[str]:
+    """What a turn's events mean to somebody who waits for the reply: texts, the names of tools and steps."""
+    return Narrator(_begun, text=lambda text: (text,))
+
+
+def _begun(narrated: Narration) -> Sequence[str]:
     match narrated:
-        case Text(text):
-            return (text,)
         case Called(event):
             return (f"\n[{event.tool_name}]\n",)
         case StepBegan(event):

@@ -31,7 +31,8 @@ from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
 from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
 from threadkeep.services.client_tools import check_accepted
-from threadkeep.services.outside import OutsideMessage, new_conversation
+from threadkeep.services.outside import new_conversation
+from threadkeep.services.sending import NewMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,19 +255,20 @@ async def _begin(
             user, added, begun_with, model=model, agent_id=agent_id, key=request.key
         )
         return turn, conversation
-    parts = await files.file_parts(request, given.files)
-    message = OutsideMessage(
-        content=given.text,
-        files=parts,
-        before=[after.assistant_message_id] if after else (),
+    message = NewMessage(
+        given.text,
+        files=await files.file_parts(request, given.files),
+        model=model,
+        idempotency_key=request.key,
+        begun_with=begun_with,
         is_retry=is_retry(request.http),
-        key=request.key,
         agent_id=agent_id,
     )
     if conversation is None:
         assert agent is not None
-        return await services.outside.send(user, new_conversation(agent), message, begun_with, model=model)
-    return await services.outside.send(user, conversation, message, begun_with, model=model)
+        return await services.outside.send(user, new_conversation(agent), message)
+    before = [after.assistant_message_id] if after else ()
+    return await services.outside.send(user, conversation, message, before=before)
 
 
 async def _added(

@@ -19,7 +19,7 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.protocols.narrator import JoiningNarrator, Narration, Narrator
+from threadkeep.protocols.narrator import JoiningNarrator, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
 
@@ -147,7 +147,7 @@ class WholeCompletion:
 
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
-        self._narrator = JoiningNarrator[bytes](lambda _: ())
+        self._narrator = JoiningNarrator[bytes]()
 
     def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
@@ -185,7 +185,7 @@ class CompletionEncoder:
     def __init__(self, head: CompletionHead, *, with_usage: bool = False) -> None:
         self._after = head.after
         self._with_usage = with_usage
-        self._narrator = JoiningNarrator(self._chunks_of)
+        self._narrator = JoiningNarrator(text=self._text, thought=self._thought)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.
@@ -222,14 +222,11 @@ class CompletionEncoder:
             last += self._common + b',"choices":[],"usage":' + _encode(_usage(narrator.usage)) + b"}\n\n"
         return last + _DONE
 
-    def _chunks_of(self, narrated: Narration) -> Sequence[bytes]:
-        match narrated:
-            case events.Text():
-                return (self._before_text + _encode(narrated.text) + self._after_piece,)
-            case events.Thought():
-                return (self._before_thought + _encode(narrated.text) + self._after_piece,)
-            case _:
-                return ()
+    def _text(self, text: str) -> Sequence[bytes]:
+        return (self._before_text + _encode(text) + self._after_piece,)
+
+    def _thought(self, text: str) -> Sequence[bytes]:
+        return (self._before_thought + _encode(text) + self._after_piece,)
 
     def _begin(self) -> bytes:
         self._has_begun = True

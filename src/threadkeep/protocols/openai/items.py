@@ -54,10 +54,9 @@ class Items:
         self.output: list[OutputItem] = []
         self.next_number = count().__next__
         """The number of the next event of the stream."""
-        self._narrator = narrator.Narrator(self._events)
+        self._narrator = narrator.Narrator(self._events, text=self._text, thought=self._thought)
         self._ids = ItemIds(turn_id)
         self._id, self._index = "", 0
-        self._delta: type[frames.TextDelta | frames.SummaryTextDelta] = frames.TextDelta
         """Those of the message or thought in progress."""
         self._iteration = 0
         self._iterations: list[int] = []
@@ -108,9 +107,13 @@ class Items:
         self._open.clear()
         self._asked_here.clear()
 
+    def _text(self, text: str) -> Sequence[StreamEvent]:
+        return (frames.TextDelta(self.next_number(), self._id, self._index, text),)
+
+    def _thought(self, text: str) -> Sequence[StreamEvent]:
+        return (frames.SummaryTextDelta(self.next_number(), self._id, self._index, text),)
+
     def _events(self, narrated: narrator.Narration) -> Iterable[StreamEvent]:
-        if isinstance(narrated, narrator.Piece):  # nearly all narrations
-            return (self._delta(self.next_number(), self._id, self._index, narrated.text),)
         match narrated:
             case narrator.PartStart(kind):
                 return self._begin(kind)
@@ -149,11 +152,9 @@ class Items:
     def _begin(self, kind: narrator.Kind) -> Iterator[StreamEvent]:
         self._id, self._index = self._ids.next("msg" if kind == "text" else "rs"), len(self.output)
         if kind == "text":
-            self._delta = frames.TextDelta
             yield self._append(frames.MessageItem(self._id, "in_progress"))
             yield self._content_part("added", frames.OutputText(""))
         else:
-            self._delta = frames.SummaryTextDelta
             yield self._append(frames.ReasoningItem(self._id, status="in_progress"))
             yield self._summary_part("added", "")
 

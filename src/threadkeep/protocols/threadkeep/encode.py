@@ -57,19 +57,19 @@ def _start_events(turn: TurnContext) -> Frames:
     return _event_frames
 
 
-def _text_frames(narrated: Narration) -> Sequence[bytes]:
-    match narrated:
-        case events.Text(text):
-            # A model may well write the word that ends the stream; split in two, it doesn't end it.
-            return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
-        case events.Failed(code, message):
-            return [frame(_encode(TextError(code, message)), event="error")]
-        case _:
-            return ()
+def _text_frames(text: str) -> Sequence[bytes]:
+    # A model may well write the word that ends the stream; split in two, it doesn't end it.
+    return [frame(piece) for piece in ((text[:4], text[4:]) if text == DONE else (text,))]
+
+
+def _error_frames(narrated: Narration) -> Sequence[bytes]:
+    if isinstance(narrated, events.Failed):
+        return [frame(_encode(TextError(narrated.code, narrated.message)), event="error")]
+    return ()
 
 
 def _start_text(turn: TurnContext) -> Frames:
-    narrator = JoiningNarrator(_text_frames)
+    narrator = JoiningNarrator(_error_frames, text=_text_frames)
     return lambda event: narrator.narrate(event.body)
 
 

@@ -146,8 +146,9 @@ class Branches:
         fork = await asyncio.to_thread(Fork, source, path, self._clock())
         covered = fork.cover(last, compactions)
         async with self._store.whole_conversations.forking(fork.conversation, source.id) as writer:
-            async for page in self._pages(source, fork, path):
+            async for page, copies in self._pages(source, fork, path):
                 await writer.add(page)
+                await writer.add_states(copies)
             await writer.add(WholeConversation(fork.conversation, (), (), covered))
             now = await self._store.branches.up_to(source.id, branch.tip_id)
             if now is None or (now.fork_seq, now.shown) != (branch.fork_seq, branch.shown):
@@ -173,8 +174,8 @@ class Branches:
 
     async def _pages(
         self, source: Conversation, fork: Fork, path: Sequence[OutlinedMessage]
-    ) -> AsyncGenerator[WholeConversation]:
-        """The copies of messages, some at a time."""
+    ) -> AsyncGenerator[tuple[WholeConversation, Sequence[tuple[MessageId, MessageId]]]]:
+        """The copies of messages, some at a time; and the ids of replies with those of their copies."""
         copied, window = 0, MessageWindow(before_seq=path[-1].seq + 1, with_overwritten=True)
         stored = self._store.whole_conversations
         while found := await self._store.messages.page(source.id, window, offset=0, limit=ROWS_AT_ONCE):
@@ -182,7 +183,7 @@ class Branches:
             messages = [it for it in found if fork.includes(it.id)]
             turns = await stored.turns_by_id(source.id, [it.turn_id for it in messages if it.turn_id])
             payloads = await stored.payloads_by_id(source.id, payload_ids(messages))
-            yield await asyncio.to_thread(fork.page, messages, turns, payloads)
+            yield await asyncio.to_thread(fork.page, messages, turns, payloads), fork.copies_of(messages)
             copied += len(messages)
         if copied != len(path):
             raise _PathMoved

@@ -6,7 +6,7 @@ from dataclasses import replace
 from threadkeep.domain.compaction import Compaction
 from threadkeep.domain.conversation import MOST_TITLE_CHARACTERS, Conversation, WholeConversation
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId, new_uuid
-from threadkeep.domain.message import Message
+from threadkeep.domain.message import Message, MessageRole
 from threadkeep.domain.parts import FilePart, ToolCallPart
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
@@ -48,6 +48,11 @@ class Fork:
     def includes(self, message_id: MessageId) -> bool:
         """Whether a message is copied."""
         return message_id in self._numbers
+
+    def copies_of(self, messages: Sequence[Message]) -> Sequence[tuple[MessageId, MessageId]]:
+        """Replies that are copied, each with the id of its copy."""
+        replies = (it.id for it in messages if it.role is MessageRole.ASSISTANT)
+        return [(it, MessageId(self._names[it])) for it in replies if it in self._names]
 
     def page(
         self, messages: Sequence[Message], turns: Sequence[KeptTurn], payloads: Sequence[Payload]

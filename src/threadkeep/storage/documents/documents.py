@@ -81,7 +81,7 @@ _LOCK_OWNER = Statement(
 # documents.
 OWNED = Statement(
     """SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS bigint) FROM tk_documents
-    WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id)"""
+    WHERE agent_id IN (SELECT id FROM tk_agents WHERE owner_id = :owner_id AND NOT is_cleared)"""
 )
 # Compared with the files on disk, to find those that no document names.
 _IDS = Statement("SELECT id FROM tk_documents WHERE agent_id = :agent_id")

@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import ConversationId, ImportId, PayloadId, UserId, new_uuid
+from threadkeep.domain.ids import ConversationId, ImportId, MessageId, PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.compactions import compaction_bytes
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
-from threadkeep.storage.database.connector import Database, Plan, Query, single
+from threadkeep.storage.database.columns import to_json
+from threadkeep.storage.database.connector import Database, Plan, Query, Rows, single
 from threadkeep.storage.feedback import putting
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import contents_of
@@ -26,6 +27,7 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import Contents, payload_bytes, payload_values
 from threadkeep.storage.purging import purge
+from threadkeep.storage.states import KEPT_STATES, copy_states
 from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, count, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
@@ -39,6 +41,7 @@ T = TypeVar("T")
 ROWS_AT_ONCE = 200
 BYTES_AT_ONCE = 1024 * 1024
 FILES_AT_ONCE = 20
+STATES_AT_ONCE = 2
 COPIED_AT_ONCE = 5
 """Contents in the database, which can be large."""
 
@@ -131,6 +134,10 @@ class Writer:
         while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
             await self.write(lambda piece=piece: _run(piece))
 
+    async def fetch(self, query: Query) -> Rows:
+        """Reads something that the next pieces need."""
+        return await self._database.fetch(query)
+
     async def reveal(self) -> bool:
         """Shows the conversation; returns whether it is the main one."""
         is_main = self._conversation.is_main
@@ -174,6 +181,13 @@ class ForkWriter:
             )
         self._copied |= names
         await self._writer.add_rows(part, files, spent_by=None)
+
+    async def add_states(self, copies: Sequence[tuple[MessageId, MessageId]]) -> None:
+        """Copies what programs keep with replies, each given with its copy."""
+        kept = await self._writer.fetch(KEPT_STATES(ids=to_json([it for it, _ in copies])))
+        ids = {message_id for (message_id,) in kept}
+        for some in _batches((it for it in copies if it[0] in ids), STATES_AT_ONCE):
+            await self._writer.write(lambda some=some: copy_states(self._copy.id, some))
 
 
 def _batches(items: Iterable[T], size: int) -> Iterator[list[T]]:

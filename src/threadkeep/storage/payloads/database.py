@@ -5,8 +5,9 @@ opposite order. So a crash can leave contents that nothing names, but never a na
 """
 
 import asyncio
+import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol
 
@@ -15,7 +16,7 @@ from threadkeep.domain.ids import FIRST_UUID, ContentId, ConversationId, Payload
 from threadkeep.domain.payload import Lost, Payload, PayloadKind, content_hash
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.file_contents import FileContents
+from threadkeep.storage.file_contents import FileContents, StoredBytes, ends_early
 from threadkeep.storage.text_bytes import ROW_BYTES, count
 
 log = logging.getLogger("threadkeep.storage")
@@ -50,7 +51,7 @@ BY_ID = Statement(
     UNION ALL {_FORMS} WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id"""
 )
 # Likewise, only files that people can download.
-_ARTIFACTS = Statement(
+_FILES = Statement(
     f"""{_OWN} WHERE id IN ({{ids}}) AND conversation_id = :conversation_id AND kind = 'artifact'
     UNION ALL {_FORMS}
     WHERE form.id IN ({{ids}}) AND used.conversation_id = :conversation_id AND form.kind = 'artifact'"""
@@ -64,7 +65,7 @@ OF_CONVERSATION = Statement(
     ORDER BY id LIMIT :limit"""
 )
 # A file that a user can download: it is in one of the user's conversations.
-ARTIFACT = Statement(
+FILE = Statement(
     f"""{_OWN} WHERE id = :id AND kind = 'artifact' AND EXISTS (SELECT 1 FROM tk_conversations AS conversation
         WHERE conversation.id = payload.conversation_id AND conversation.user_id = :user_id
             AND conversation.deleted_at IS NULL)
@@ -97,6 +98,14 @@ class Contents(Protocol):
 
     async def read(self, payload: Payload) -> bytes | None:
         """A content as found; None if there is none."""
+        ...
+
+    async def size(self, payload: Payload) -> int | None:
+        """How many bytes a content has as found; None if there is none."""
+        ...
+
+    def read_part(self, payload: Payload, start: int, stop: int) -> AsyncGenerator[bytes]:
+        """Some of its bytes, in pieces; StorageError if they end early."""
         ...
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
@@ -144,27 +153,51 @@ class SqlPayloads:
                 log.error("couldn't load payload %s: %s", payload_id, content.reason)
         return found
 
+    async def open(self, conversation_id: ConversationId, payload_id: PayloadId) -> StoredBytes | Lost:
+        """The content of a conversation's payload, to be read piece by piece; checked as for `load`."""
+        found: StoredBytes | Lost = MISSING
+        for payload, content_id in await self._fetch(BY_ID, conversation_id, [payload_id]):
+            found = await self._open(payload, content_id)
+        if isinstance(found, Lost):
+            log.error("couldn't open payload %s: %s", payload_id, found.reason)
+        return found
+
+    async def _open(self, payload: Payload, content_id: ContentId | None) -> StoredBytes | Lost:
+        def read(start: int, stop: int) -> AsyncGenerator[bytes]:
+            if content_id is None:
+                return self._contents.read_part(payload, start, stop)
+            return self._file_contents.read(content_id, start, stop)
+
+        stored = StoredBytes(payload.size, payload.sha256, read)
+        if content_id is None:
+            size = await self._contents.size(payload)
+        else:
+            size = await self._file_contents.size(content_id)
+        if size is None:
+            return MISSING
+        return stored if size == payload.size and await _is_intact(stored) else DAMAGED
+
     async def sizes(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, int]:
         """How many bytes a conversation's payloads have; nothing about those that are missing."""
         return {payload.id: payload.size for payload, _ in await self._fetch(BY_ID, conversation_id, ids)}
 
-    async def artifact(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
+    async def file(self, user_id: UserId, payload_id: PayloadId) -> Payload | None:
         """A file in one of the user's conversations that is not deleted."""
-        rows = await self._database.fetch(ARTIFACT(id=payload_id, user_id=user_id))
+        rows = await self._database.fetch(FILE(id=payload_id, user_id=user_id))
         return to_payload(rows[0])[0] if rows else None
 
-    async def artifacts(
+    async def files(
         self, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> Mapping[PayloadId, Payload]:
         """Details of a conversation's files; nothing about other conversations' files."""
-        return {payload.id: payload for payload, _ in await self._fetch(_ARTIFACTS, conversation_id, ids)}
+        return {payload.id: payload for payload, _ in await self._fetch(_FILES, conversation_id, ids)}
 
     async def _fetch(
         self, statement: Statement, conversation_id: ConversationId, ids: Iterable[PayloadId]
     ) -> list[tuple[Payload, ContentId | None]]:
-        asked = [it for it in ids if is_uuid(it)]  # an artifact's id can be another engine's
+        asked = [it for it in ids if is_uuid(it)]  # the id of a file can be another engine's
         if not asked:
             return []
         query = statement(conversation_id=conversation_id, ids=to_json(asked))
@@ -186,6 +219,17 @@ class SqlPayloads:
     async def collect(self) -> int:
         """Deletes contents that no payload refers to, as a crash may leave them; returns how many."""
         return await self._contents.collect(self._database)
+
+
+async def _is_intact(stored: StoredBytes) -> bool:
+    digest = hashlib.sha256()
+    try:
+        async with aclosing(stored.read(0, stored.size)) as pieces:
+            async for piece in pieces:
+                await asyncio.to_thread(digest.update, piece)
+    except StorageRefused:
+        return False
+    return digest.hexdigest() == stored.sha256
 
 
 def _add(payload: Payload) -> Plan[None]:
@@ -215,6 +259,18 @@ _COPY = Statement(
 )
 READ = Statement(
     """SELECT content FROM tk_payload_contents
+    WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
+)
+# For each piece, SQLite reads the whole content: hence large ones. It has them in a folder by default.
+READ_BYTES = 4 * 1024 * 1024
+_PART = Statement(
+    """SELECT substr(content, :first, :length) FROM tk_payload_contents
+    WHERE conversation_id = :conversation_id AND sha256 = :sha256""",
+    postgres="""SELECT substring(content FROM :first::int FOR :length::int) FROM tk_payload_contents
+    WHERE conversation_id = :conversation_id AND sha256 = :sha256""",
+)
+_SIZE = Statement(
+    """SELECT length(content) FROM tk_payload_contents
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
 )
 COLLECTED_AT_ONCE = 500
@@ -264,6 +320,23 @@ class TableContents:
             READ(conversation_id=payload.conversation_id, sha256=payload.sha256)
         )
         return bytes(rows[0][0]) if rows else None
+
+    async def size(self, payload: Payload) -> int | None:
+        """How many bytes a content has."""
+        rows = await self._database.fetch(
+            _SIZE(conversation_id=payload.conversation_id, sha256=payload.sha256)
+        )
+        return rows[0][0] if rows else None
+
+    async def read_part(self, payload: Payload, start: int, stop: int) -> AsyncGenerator[bytes]:
+        """Some of its bytes, a piece at a time."""
+        where = {"conversation_id": payload.conversation_id, "sha256": payload.sha256}
+        for first in range(start, stop, READ_BYTES):
+            length = min(READ_BYTES, stop - first)
+            rows = await self._database.fetch(_PART(**where, first=first + 1, length=length))
+            if not rows or len(rows[0][0]) < length:
+                raise ends_early()
+            yield bytes(rows[0][0])
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
         """Nothing: the purge deleted them."""

@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +16,8 @@ from threadkeep.domain.ids import ConversationId, is_uuid, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan
-from threadkeep.storage.file_contents import PIECE_BYTES
+from threadkeep.storage.file_contents import PIECE_BYTES, ends_early
+from threadkeep.storage.opening import open_in_thread
 from threadkeep.storage.payloads.database import NAMED
 
 log = logging.getLogger("threadkeep.storage")
@@ -60,9 +61,21 @@ class FolderContents:
 
     async def read(self, payload: Payload) -> bytes | None:
         """A content as found on disk; None if it cannot be read."""
-        return await asyncio.to_thread(
-            _read, self._folder / payload.conversation_id / payload.sha256, payload
-        )
+        return await asyncio.to_thread(_read, self._path(payload), payload)
+
+    async def size(self, payload: Payload) -> int | None:
+        """How many bytes a content has on disk."""
+        try:
+            return (await asyncio.to_thread(self._path(payload).stat)).st_size
+        except OSError:
+            return None
+
+    def read_part(self, payload: Payload, start: int, stop: int) -> AsyncGenerator[bytes]:
+        """Some of its bytes, a piece at a time."""
+        return read_file(self._path(payload), start, stop)
+
+    def _path(self, payload: Payload) -> Path:
+        return self._folder / payload.conversation_id / payload.sha256
 
     async def forget(self, conversation_ids: Iterable[ConversationId]) -> None:
         """Removes the folders of conversations; `collect` retries those that fail."""
@@ -101,6 +114,25 @@ def write_from(source: BinaryIO, folder: Path, name: str) -> None:
         fresh.unlink(missing_ok=True)
         raise
     _sync(folder)
+
+
+async def read_file(path: Path, start: int, stop: int) -> AsyncGenerator[bytes]:
+    """Some bytes of a file, a piece at a time; StorageError if they end early.
+
+    Those of a file that is deleted meanwhile stay until they are read.
+    """
+    try:
+        file = await open_in_thread(lambda: path.open("rb"))
+    except OSError as exc:
+        raise ends_early() from exc
+    with file:
+        file.seek(start)
+        while start < stop:
+            piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, stop - start))
+            if not piece:
+                raise ends_early()
+            start += len(piece)
+            yield piece
 
 
 def link_or_copy(source: Path, folder: Path, name: str) -> None:

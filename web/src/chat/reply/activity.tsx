@@ -1,7 +1,7 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
-import { faultsOf, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
+import { faultsOf, isOnlyUnknown, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
 import { type Step } from "../../turn/segments";
 import { useChunk } from "../../ui/use-chunk";
 import { WithCode } from "../../ui/with-code";
@@ -64,7 +64,7 @@ function Remarks({ steps }: { steps: readonly Step[] }) {
       {faults && (
         <>
           {" · "}
-          <span className="wrong">{faults}</span>
+          <span className={isOnlyUnknown(steps) ? "unsure" : "wrong"}>{faults}</span>
         </>
       )}
     </small>
@@ -72,6 +72,6 @@ function Remarks({ steps }: { steps: readonly Step[] }) {
 }
 
 function iconOf(steps: readonly Step[]) {
-  if (steps.some((it) => it.type === "tool_call")) return Wrench;
+  if (steps.some((it) => it.type === "tool_call" || it.type === "step")) return Wrench;
   return steps.some((it) => it.type === "retrieval") ? Search : Lightbulb;
 }

@@ -9,6 +9,8 @@ UPDATE tk_conversations SET text_bytes = 200 + octet_length(metadata) +
         FROM tk_compactions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
     COALESCE((SELECT SUM(200 + octet_length(event))
         FROM tk_executions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(octet_length(begun_with))
+        FROM tk_turns AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
     COALESCE((SELECT SUM(200 + size) FROM tk_payloads AS kept
         WHERE kept.conversation_id = tk_conversations.id), 0);
 CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);

@@ -9,6 +9,8 @@ UPDATE tk_conversations SET text_bytes = 200 + length(CAST(metadata AS blob)) +
         FROM tk_compactions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
     COALESCE((SELECT SUM(200 + length(CAST(event AS blob)))
         FROM tk_executions AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
+    COALESCE((SELECT SUM(length(CAST(begun_with AS blob)))
+        FROM tk_turns AS kept WHERE kept.conversation_id = tk_conversations.id), 0) +
     COALESCE((SELECT SUM(200 + size) FROM tk_payloads AS kept
         WHERE kept.conversation_id = tk_conversations.id), 0);
 CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);

@@ -201,6 +201,7 @@ function step(reply: LiveReply, event: TurnEvent & { type: "step" }): LiveReply 
     name,
     title,
     status,
+    startedAt: time(event.at),
     durationMs,
     iteration: reply.iteration,
     ...(event.agent !== undefined && { agent: event.agent }),

@@ -1,22 +1,10 @@
 """Programs that are agents, wherever they run."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from threadkeep.domain.code import Code
 from threadkeep.wire.programs import FromProgram, Start, ToProgram
-
-
-class ProgramLost(Exception):
-    """The process or connection that ran the program is gone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """The code of an agent: which agent it is, and how new."""
-
-    key: str
-    version: int
 
 
 class ProgramRun(Protocol):
