@@ -21,10 +21,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
-<<<<<<< HEAD
 from threadkeep.domain.ids import PayloadId
-=======
->>>>>>> codestore
 from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
