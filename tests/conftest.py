@@ -19,12 +19,11 @@ from tests.making import NODE_ID
 from tests.postgres import Postgres, open_postgres
 from tests.talking import Talk, talking
 from threadkeep import Settings, User, UserRole, create_app
-from threadkeep.domain.events import EventBody
 from threadkeep.domain.ids import UserId
 from threadkeep.gateways.http import ReplyReader
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
-from threadkeep.log.writer import TurnLog
+from threadkeep.log.writer import TurnLog, Written
 from threadkeep.ports.gateway import ModelEvent
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.replies.model_replies import ModelReplies
@@ -36,7 +35,13 @@ from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 
-pytest_plugins = ["tests.machine", "tests.signals", "tests.conformance.plugin", "tests.compat"]
+pytest_plugins = [
+    "tests.machine",
+    "tests.signals",
+    "tests.conformance.plugin",
+    "tests.compat",
+    "tests.garbage",
+]
 
 TEMPLATE = "tk_test_template"
 
@@ -227,8 +232,8 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every piece that a model says is an event of its own; else those that come together are one."""
     add = TurnLog.add
 
-    async def add_at_once(turn_log: TurnLog, body: EventBody, *, at_once: bool = False) -> None:
-        await add(turn_log, body, at_once=True)
+    async def add_at_once(turn_log: TurnLog, *together: Written, at_once: bool = False) -> None:
+        await add(turn_log, *together, at_once=True)
 
     def read_apart(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:
         for event in events:

@@ -15,7 +15,7 @@ from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.large_values import LargeValues
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, Together, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnStep
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.gateway import ModelEvent, ModelRequest
 from threadkeep.ports.models import ConnectedModel
@@ -47,7 +47,7 @@ async def single(steps: AsyncGenerator[TurnStep]) -> AsyncGenerator[SingleStep]:
                 for entry in step.entries:
                     yield entry
             else:
-                assert not isinstance(step, ReplyState)
+                assert not isinstance(step, StateLeft)
                 yield step
 
 

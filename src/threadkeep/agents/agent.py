@@ -15,7 +15,7 @@ from threadkeep.domain.agent import (
     Visibility,
 )
 from threadkeep.domain.text import is_blank
-from threadkeep.wire.programs import ProgramDeclaration
+from threadkeep.wire.programs import AgentDeclared
 
 MOST_DESCRIPTION_CHARACTERS = 2_000
 MOST_STEPS = 100_000
@@ -30,7 +30,7 @@ class Agent:
     """A function that runs the turns of an agent, and what the server shows of it."""
 
     def __init__(
-        self, fn: AgentFunction, declaration: ProgramDeclaration, tools: tuple[Tool[..., Any], ...]
+        self, fn: AgentFunction, declaration: AgentDeclared, tools: tuple[Tool[..., Any], ...]
     ) -> None:
         self.fn = fn
         self.declaration = declaration
@@ -76,7 +76,7 @@ def agent(
         _check_function(fn)
         own = fn.__name__
         known = tuple(map(as_tool, tools))
-        declaration = ProgramDeclaration(
+        declaration = AgentDeclared(
             key=own.replace("_", "-") if key is None else key,
             version=version,
             name=own.replace("_", " ").strip().capitalize() if name is None else name,
@@ -108,7 +108,7 @@ def _check_function(fn: AgentFunction) -> None:
         raise TypeError(f"`{fn.__name__}` takes one argument, its turn: `async def {fn.__name__}(turn)`.")
 
 
-def _check(it: ProgramDeclaration) -> None:
+def _check(it: AgentDeclared) -> None:
     if not _KEY.fullmatch(it.key):
         raise ValueError(
             "An agent's key is a small letter, then up to 63 small letters, digits and dashes; "

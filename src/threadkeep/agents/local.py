@@ -13,7 +13,7 @@ from threadkeep.agents.run import FunctionRun, note_task
 from threadkeep.agents.threads import Threads
 from threadkeep.agents.watchdog import Watchdog
 from threadkeep.domain.code import Code
-from threadkeep.wire.programs import Cancel, FromProgram, ProgramDeclaration, ProgramLost, Start, ToProgram
+from threadkeep.wire.programs import AgentDeclared, Cancel, FromProgram, ProgramLost, Start, ToProgram
 
 log = logging.getLogger("threadkeep.agents")
 
@@ -41,7 +41,7 @@ class LocalPrograms:
         return [Code(it.key, it.version) for it in self._agents.values()]
 
     @property
-    def declarations(self) -> Sequence[ProgramDeclaration]:
+    def declarations(self) -> Sequence[AgentDeclared]:
         """What the agents say of themselves."""
         return [it.declaration for it in self._agents.values()]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from threadkeep.domain.agent import AgentCode, AgentDraft, AgentIcon, AgentSettings, Visibility
 from threadkeep.domain.errors import InvalidRequest, SettingsError
 from threadkeep.services.agents import Agents
-from threadkeep.wire.programs import ProgramDeclaration
+from threadkeep.wire.programs import AgentDeclared
 
 log = logging.getLogger("threadkeep.bootstrap")
 
@@ -15,7 +15,7 @@ _ALWAYS = ("name", "description", "primaryRoleId", "systemPrompt")
 """What only code says, even if it leaves it out: an agent in code has no prompt of its own."""
 
 
-async def declare_programs(agents: Agents, declarations: Iterable[ProgramDeclaration]) -> None:
+async def declare_programs(agents: Agents, declarations: Iterable[AgentDeclared]) -> None:
     """Stores what each of this process's programs declares; SettingsError if that can't be."""
     for declaration in declarations:
         try:
@@ -27,7 +27,7 @@ async def declare_programs(agents: Agents, declarations: Iterable[ProgramDeclara
             log.warning("an admin has deleted the agent `%s`; nobody can talk to it", declaration.key)
 
 
-def _code(declaration: ProgramDeclaration) -> AgentCode:
+def _code(declaration: AgentDeclared) -> AgentCode:
     own = {
         "model": declaration.model,
         "settings.starters": declaration.starters,
@@ -42,15 +42,17 @@ def _code(declaration: ProgramDeclaration) -> AgentCode:
     )
 
 
-def _draft(declaration: ProgramDeclaration, default: AgentSettings) -> AgentDraft:
+def _draft(declaration: AgentDeclared, default: AgentSettings) -> AgentDraft:
     settings = replace(
         default,
-        generation_timeout_s=declaration.timeout_s,
+        generation_timeout_s=(
+            default.generation_timeout_s if declaration.timeout_s is None else declaration.timeout_s
+        ),
         starters=declaration.starters,
         icon=AgentIcon(declaration.icon) if declaration.icon else default.icon,
     )
     return AgentDraft(
-        declaration.name,
+        declaration.name or declaration.key,
         description=declaration.description,
         model=declaration.model,
         visibility=Visibility(declaration.visibility),

@@ -66,6 +66,7 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
+from threadkeep.services.steps import Steps
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -271,6 +272,7 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
+        steps=Steps(store, turns),
         reruns=Reruns(store, parts.equipment, parts.places, caps),
         completions=Completions(
             store,

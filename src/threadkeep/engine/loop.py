@@ -98,13 +98,13 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplyState:
-    """What the turn's program keeps with the reply, for the turns that follow it."""
+class StateLeft:
+    """What a program keeps with its reply; stored with the turn's end."""
 
-    value: bytes
+    state: bytes
 
 
-TurnStep = EventBody | JournalEntry | Together | TurnReceipt | ReplyState | Pause | HandOff
+TurnStep = EventBody | JournalEntry | Together | TurnReceipt | StateLeft | Pause | HandOff
 """A turn's output: entries for its log or journal, its receipt, or a sign that it continues later."""
 
 LoadContents = Callable[[Iterable[PayloadId]], Awaitable[Mapping[PayloadId, bytes | Lost]]]

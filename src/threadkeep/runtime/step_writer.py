@@ -20,7 +20,7 @@ from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.journal import Dispatched, InputAwaited
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, Together, TurnStep
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
@@ -66,8 +66,8 @@ class StepWriter:
                             held, turn_log, step, open_next=open_next, run_next=self._run_next
                         )
                     case TurnReceipt():
-                        turn_log.receipt = step
-                    case ReplyState(state):
+                        turn_log.receipts[step.call] = step
+                    case StateLeft(state):
                         turn_log.state = state
                     case Pause(requests):
                         return not await self._pause(turn, requests)

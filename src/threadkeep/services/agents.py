@@ -146,7 +146,9 @@ class Agents:
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones; those of their key, if it is limited."""
         if user.agents is None:
-            return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+            return await self._store.agents.page(
+                user.id, after=after, offset=offset, limit=limit, is_admin=user.is_admin
+            )
         wanted = sorted(agent_id for agent_id in user.agents if agent_id > (after or ""))
         found = [await self._store.agents.get(agent_id) for agent_id in wanted]
         return [it for it in found if it and it.is_visible_to(user)][offset : offset + limit]

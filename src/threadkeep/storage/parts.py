@@ -5,7 +5,7 @@ twice. `parts` is NULL if the content says it all: one text, one card, or nothin
 JSON list in which a text is a slice of the content, and a tool call the id of its row in `tk_tool_calls`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -39,9 +39,7 @@ from threadkeep.storage.database.unchecked import unchecked
 
 Calls = Mapping[str, ToolCall]
 
-_text_part, _thought_part, _notice_part = unchecked(TextPart), unchecked(ThoughtPart), unchecked(NoticePart)
-_tool_call_part, _retrieval_part = unchecked(ToolCallPart), unchecked(RetrievalPart)
-_file_part = unchecked(FilePart)
+_text_part, _tool_call_part = unchecked(TextPart), unchecked(ToolCallPart)
 # Naming an enumeration's member is slow, and pages have many messages.
 _TEXT, _CARD, _ASSISTANT = ContentType.TEXT.value, ContentType.BRIEFING_CARD.value, MessageRole.ASSISTANT
 decode_card = msgspec.json.Decoder(BriefingCard).decode
@@ -51,6 +49,10 @@ class _Kept(msgspec.Struct, tag_field="type", omit_defaults=True, kw_only=True):
     iteration: int = 0
     superseded: bool = False
 
+    def part(self, content: str, calls: Calls) -> Part | None:
+        """The part; None for a call whose row a purge has deleted since the message was read."""
+        return _ALIKE[type(self)](**msgspec.structs.asdict(self))
+
 
 class _Text(_Kept, tag="text", kw_only=True):
     """A slice of the content; superseded text is not in the content."""
@@ -59,7 +61,7 @@ class _Text(_Kept, tag="text", kw_only=True):
     length: int = 0
     text: str | None = None
 
-    def part(self, content: str, _: Calls) -> Part:
+    def part(self, content: str, calls: Calls) -> Part:
         text = content[self.begin : self.begin + self.length] if self.text is None else self.text
         return _text_part(text=text, iteration=self.iteration, superseded=self.superseded)
 
@@ -69,16 +71,6 @@ class _Thought(_Kept, tag="thought", kw_only=True):
     started_at: int
     duration_ms: int = 0
     title: str | None = None
-
-    def part(self, _: str, __: Calls) -> Part:
-        return _thought_part(
-            text=self.text,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            title=self.title,
-            iteration=self.iteration,
-            superseded=self.superseded,
-        )
 
 
 class _Approval(msgspec.Struct, kw_only=True):
@@ -93,8 +85,8 @@ class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     approval: _Approval | None = None
     client_request: _Approval | None = None
 
-    def part(self, _: str, calls: Calls) -> Part | None:
-        call = calls.get(self.id)  # a purge may have deleted its row since the message was read
+    def part(self, content: str, calls: Calls) -> Part | None:
+        call = calls.get(self.id)
         if call is None:
             return None
         return _tool_call_part(
@@ -112,16 +104,6 @@ class _Retrieval(_Kept, tag="retrieval", kw_only=True):
     at: int
     tool_call_id: str | None = None
 
-    def part(self, _: str, __: Calls) -> Part:
-        return _retrieval_part(
-            query=self.query,
-            hits=self.hits,
-            at=self.at,
-            tool_call_id=self.tool_call_id,
-            iteration=self.iteration,
-            superseded=self.superseded,
-        )
-
 
 class _Question(_Kept, tag="question", kw_only=True):
     request_id: str
@@ -133,17 +115,11 @@ class _Question(_Kept, tag="question", kw_only=True):
     url: str | None = None
     decision: Decision | None = msgspec.field(name="answer", default=None)
 
-    def part(self, _: str, __: Calls) -> Part:
-        return QuestionPart(**msgspec.structs.asdict(self))
-
 
 class _UserText(_Kept, tag="user_text", kw_only=True):
     message_id: str
     text: str
     at: int
-
-    def part(self, _: str, __: Calls) -> Part:
-        return UserTextPart(**msgspec.structs.asdict(self))
 
 
 class _Step(_Kept, tag="step", kw_only=True):
@@ -156,56 +132,40 @@ class _Step(_Kept, tag="step", kw_only=True):
     parent_id: str | None = None
     agent: str | None = None
 
-    def part(self, _: str, __: Calls) -> Part:
-        return StepPart(**msgspec.structs.asdict(self))
-
 
 class _Notice(_Kept, tag="notice", kw_only=True):
     code: str
     message: str
     at: int
 
-    def part(self, _: str, __: Calls) -> Part:
-        return _notice_part(
-            code=self.code,
-            message=self.message,
-            at=self.at,
-            iteration=self.iteration,
-            superseded=self.superseded,
-        )
-
 
 class _File(_Kept, tag="file", kw_only=True):
-    file_id: str
+    file_id: PayloadId
     file_name: str = ""
     media_type: str = ""
     size: int = 0
     width: int | None = None
     height: int | None = None
-    refs: dict[str, str] = {}
+    refs: dict[str, PayloadId] = {}
     pages: int | None = None
     tool_call_id: str | None = None
     is_elsewhere: bool = False
 
-    def part(self, _: str, __: Calls) -> Part:
-        return _file_part(
-            file_id=PayloadId(self.file_id),
-            file_name=self.file_name,
-            media_type=self.media_type,
-            size=self.size,
-            width=self.width,
-            height=self.height,
-            pages=self.pages,
-            tool_call_id=self.tool_call_id,
-            is_elsewhere=self.is_elsewhere,
-            refs={name: PayloadId(ref) for name, ref in self.refs.items()},
-            iteration=self.iteration,
-            superseded=self.superseded,
-        )
-
 
 _AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File
 _decode = msgspec.json.Decoder(list[_AnyKept]).decode
+
+# Those with the fields of their parts.
+_KEPT: Mapping[type[Part], type[_AnyKept]] = {
+    ThoughtPart: _Thought,
+    RetrievalPart: _Retrieval,
+    QuestionPart: _Question,
+    UserTextPart: _UserText,
+    StepPart: _Step,
+    NoticePart: _Notice,
+    FilePart: _File,
+}
+_ALIKE: Mapping[type[_Kept], Callable[..., Part]] = {kept: unchecked(part) for part, kept in _KEPT.items()}
 
 
 def to_columns(message: Message) -> dict[str, Any]:
@@ -279,14 +239,6 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
             return _Text(text=part.text, **common)
         case TextPart():
             return _Text(begin=next(begins), length=len(part.text), **common)
-        case ThoughtPart():
-            return _Thought(
-                text=part.text,
-                started_at=part.started_at,
-                duration_ms=part.duration_ms,
-                title=part.title,
-                **common,
-            )
         case ToolCallPart():
             return _ToolCall(
                 id=part.call.tool_call_id,
@@ -294,54 +246,10 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 client_request=_approval(part.client_request),
                 **common,
             )
-        case RetrievalPart():
-            return _Retrieval(
-                query=part.query, hits=part.hits, at=part.at, tool_call_id=part.tool_call_id, **common
-            )
-        case QuestionPart():
-            return _Question(
-                request_id=part.request_id,
-                message=part.message,
-                at=part.at,
-                expires_at=part.expires_at,
-                tool_call_id=part.tool_call_id,
-                schema=None if part.schema is None else dict(part.schema),
-                url=part.url,
-                decision=part.decision,
-                **common,
-            )
-        case UserTextPart():
-            return _UserText(message_id=part.message_id, text=part.text, at=part.at, **common)
-        case StepPart():
-            return _Step(
-                step_id=part.step_id,
-                name=part.name,
-                status=part.status,
-                at=part.at,
-                title=part.title,
-                duration_ms=part.duration_ms,
-                parent_id=part.parent_id,
-                agent=part.agent,
-                **common,
-            )
-        case NoticePart():
-            return _Notice(code=part.code, message=part.message, at=part.at, **common)
-        case FilePart():
-            return _File(
-                file_id=part.file_id,
-                file_name=part.file_name,
-                media_type=part.media_type,
-                size=part.size,
-                width=part.width,
-                height=part.height,
-                refs=dict(part.refs),
-                pages=part.pages,
-                tool_call_id=part.tool_call_id,
-                is_elsewhere=part.is_elsewhere,
-                **common,
-            )
         case CardPart():
             raise StorageConflict("A card is a message of its own.")
+        case _:
+            return msgspec.convert(part, _KEPT[type(part)], from_attributes=True)
 
 
 def _call_approval(kept: _Approval | None) -> CallApproval | None:
@@ -349,11 +257,4 @@ def _call_approval(kept: _Approval | None) -> CallApproval | None:
 
 
 def _approval(approval: CallApproval | None) -> _Approval | None:
-    if approval is None:
-        return None
-    return _Approval(
-        request_id=approval.request_id,
-        message=approval.message,
-        expires_at=approval.expires_at,
-        decision=approval.decision,
-    )
+    return None if approval is None else msgspec.convert(approval, _Approval, from_attributes=True)

@@ -29,7 +29,7 @@ from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry
-from threadkeep.engine.loop import HandOff, Pause, ReplyState, Together, TurnLimits
+from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
 from threadkeep.engine.stop import Stop
@@ -181,7 +181,7 @@ class CodeTurn:
                             return "paused"
                         case HandOff():
                             return "handed off"
-                        case ReplyState(left):
+                        case StateLeft(left):
                             self.state = left
                         case TurnReceipt():
                             pass

@@ -14,9 +14,9 @@ from threadkeep.domain.code import Code
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import TurnCode
-from threadkeep.wire.programs import ProgramDeclaration
+from threadkeep.wire.programs import AgentDeclared
 
-ORDERS = ProgramDeclaration(
+ORDERS = AgentDeclared(
     key="orders",
     version=2,
     name="Orders",
@@ -100,7 +100,7 @@ async def test_deleted_agent_is_gone_whoever_declares_it(api: Api, alice: httpx.
 async def test_program_that_takes_the_name_of_the_default_agent_stops_the_start(api: Api):
     agents = (await api.app.services()).agents
     default: Agent = await agents.default()
-    taken = ProgramDeclaration(key="taken", version=1, name=default.name, visibility="public")
+    taken = AgentDeclared(key="taken", version=1, name=default.name, visibility="public")
     with pytest.raises(SettingsError, match="`taken`"):
         await declare_programs(agents, [taken])
 

@@ -1,13 +1,17 @@
 /** The texts of the pages of agents; they load with them. */
 
 import { type AgentColor, type AgentIcon } from "@threadkeep/client";
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
   saved: "Saved",
+
+  inCode: "in code",
+  declaredInCode: "Declared in code.",
+  codeVersion: (version: number) => `version ${version}`,
+  programReady: (workers: number) => (workers === 1 ? "connected" : `${grouped(workers)} connected`),
+  programAbsent: "its program isn’t connected",
 
   description: "Description",
   starters: "Starter prompts",
@@ -183,6 +187,12 @@ const en = {
 const zh: typeof en = {
   saved: "已保存",
 
+  inCode: "代码",
+  declaredInCode: "由代码声明。",
+  codeVersion: (version: number) => `版本 ${version}`,
+  programReady: (workers: number) => (workers === 1 ? "已连接" : `已连接 ${grouped(workers)} 个`),
+  programAbsent: "其程序未连接",
+
   description: "简介",
   starters: "开场提示",
   startersHint: "每行一条，最多六条：点一下即可开始对话。",
@@ -354,8 +364,6 @@ const zh: typeof en = {
 };
 
 export type AgentWords = typeof en;
-export const agentWords: Record<Language, AgentWords> = { en, zh };
 
-export function useAgentWords(): AgentWords {
-  return agentWords[useStore(language)];
-}
+export const agentWords = { en, zh };
+export const useAgentWords = wordsHook(agentWords);

@@ -1,8 +1,6 @@
 /** What the page says to users who are not looking at it, and how it asks whether it may. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   title: "Notifications",
@@ -20,9 +18,7 @@ const en = {
   unsupported: "This browser can’t show notifications from this page.",
 };
 
-export type AwayWords = typeof en;
-
-const zh: AwayWords = {
+const zh: typeof en = {
   title: "通知",
   ready: "回答已完成。",
   failed: "回答失败。",
@@ -38,8 +34,5 @@ const zh: AwayWords = {
   unsupported: "此浏览器无法显示本页面的通知。",
 };
 
-export const awayWords: Record<Language, AwayWords> = { en, zh };
-
-export function useAwayWords(): AwayWords {
-  return awayWords[useStore(language)];
-}
+export const awayWords = { en, zh };
+export const useAwayWords = wordsHook(awayWords);

@@ -1,8 +1,6 @@
 /** The texts of selecting several conversations; they load with what lists them so. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const some = (count: number) => (count === 1 ? "1 conversation" : `${grouped(count)} conversations`);
@@ -33,8 +31,5 @@ const zh: typeof en = {
   restored: (count) => `已恢复 ${grouped(count)} 个对话`,
 };
 
-export const bulkWords: Record<Language, typeof en> = { en, zh };
-
-export function useBulkWords(): typeof en {
-  return bulkWords[useStore(language)];
-}
+export const bulkWords = { en, zh };
+export const useBulkWords = wordsHook(bulkWords);

@@ -1,8 +1,6 @@
 /** What is wrong with a field of a form; loaded with the first form. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -41,8 +39,5 @@ const zh: FaultWords = {
   pattern: "格式不正确",
 };
 
-export const faultWords: Record<Language, FaultWords> = { en, zh };
-
-export function useFaultWords(): FaultWords {
-  return faultWords[useStore(language)];
-}
+export const faultWords = { en, zh };
+export const useFaultWords = wordsHook(faultWords);

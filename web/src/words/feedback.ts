@@ -1,8 +1,6 @@
 /** What judging an answer says. Loaded with the first answer. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   goodAnswer: "Good answer",
@@ -39,10 +37,5 @@ const zh: typeof en = {
   thanks: "感谢你的反馈。",
 };
 
-const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
-
-export const feedbackWords = BY_LANGUAGE;
-
-export function useFeedbackWords(): typeof en {
-  return BY_LANGUAGE[useStore(language)];
-}
+export const feedbackWords = { en, zh };
+export const useFeedbackWords = wordsHook(feedbackWords);

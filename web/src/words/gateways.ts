@@ -1,8 +1,6 @@
 /** The texts of the page of gateways; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -153,8 +151,5 @@ const zh: typeof en = {
   deleted: (name: string) => `已删除 ${name}。`,
 };
 
-export const gatewayWords: Record<Language, typeof en> = { en, zh };
-
-export function useGatewayWords(): typeof en {
-  return gatewayWords[useStore(language)];
-}
+export const gatewayWords = { en, zh };
+export const useGatewayWords = wordsHook(gatewayWords);

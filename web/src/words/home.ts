@@ -1,8 +1,6 @@
 /** The texts of the first screen below its composer; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   allAgents: "All agents",
@@ -24,8 +22,5 @@ const zh: typeof en = {
   bring: "导入你的对话",
 };
 
-export const homeWords: Record<Language, typeof en> = { en, zh };
-
-export function useHomeWords(): typeof en {
-  return homeWords[useStore(language)];
-}
+export const homeWords = { en, zh };
+export const useHomeWords = wordsHook(homeWords);

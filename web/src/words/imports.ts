@@ -1,9 +1,7 @@
 /** The texts of importing conversations; they load with its page. */
 
 import { type SkipReason } from "@threadkeep/client";
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   title: "Import conversations",
@@ -135,8 +133,7 @@ const zh: typeof en = {
   },
 };
 
-export const importWords: Record<Language, typeof en> = { en, zh };
 export type ImportWords = typeof en;
-export function useImportWords(): ImportWords {
-  return importWords[useStore(language)];
-}
+
+export const importWords = { en, zh };
+export const useImportWords = wordsHook(importWords);

@@ -1,8 +1,6 @@
 /** The texts of the page of API keys; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   title: "API keys",
@@ -94,8 +92,5 @@ const zh: typeof en = {
   budgetOf: (amount: string) => `每月 ${amount}`,
 };
 
-export const keyWords: Record<Language, typeof en> = { en, zh };
-
-export function useKeyWords(): typeof en {
-  return keyWords[useStore(language)];
-}
+export const keyWords = { en, zh };
+export const useKeyWords = wordsHook(keyWords);

@@ -1,8 +1,6 @@
 /** The texts of the page about what agents know of the user; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   title: "Memory",
@@ -56,8 +54,5 @@ const zh: typeof en = {
   forgetAllText: "此操作无法撤消。对话会保留。",
 };
 
-export const memoryWords: Record<Language, typeof en> = { en, zh };
-
-export function useMemoryWords(): typeof en {
-  return memoryWords[useStore(language)];
-}
+export const memoryWords = { en, zh };
+export const useMemoryWords = wordsHook(memoryWords);

@@ -1,8 +1,6 @@
 /** What the page says where there is nothing, and of what was written to a conversation that is gone. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   missing: {
@@ -15,9 +13,7 @@ const en = {
   useInNew: "Use in a new conversation",
 };
 
-export type MissingWords = typeof en;
-
-const zh: MissingWords = {
+const zh: typeof en = {
   missing: {
     page: { title: "页面不存在", text: "此地址没有内容。" },
     conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
@@ -28,8 +24,5 @@ const zh: MissingWords = {
   useInNew: "用于新对话",
 };
 
-export const missingWords: Record<Language, MissingWords> = { en, zh };
-
-export function useMissingWords(): MissingWords {
-  return missingWords[useStore(language)];
-}
+export const missingWords = { en, zh };
+export const useMissingWords = wordsHook(missingWords);

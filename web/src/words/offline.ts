@@ -1,8 +1,6 @@
 /** What the page says without its server, and about what it keeps on the device. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   title: "Offline use",
@@ -46,8 +44,5 @@ const zh: OfflineWords = {
   send: "发送",
 };
 
-export const offlineWords: Record<Language, OfflineWords> = { en, zh };
-
-export function useOfflineWords(): OfflineWords {
-  return offlineWords[useStore(language)];
-}
+export const offlineWords = { en, zh };
+export const useOfflineWords = wordsHook(offlineWords);

@@ -1,8 +1,6 @@
 /** The texts of an agent's permissions; they load with its settings. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -39,9 +37,7 @@ const en = {
   },
 };
 
-export type PermissionWords = typeof en;
-
-const zh: PermissionWords = {
+const zh: typeof en = {
   title: "权限",
   where: "选择哪些工具可以运行：",
   intro: "该智能体可以自行做什么。“询问”会暂停回答，等对话中的用户决定；“禁止”则完全不运行该工具。",
@@ -75,8 +71,5 @@ const zh: PermissionWords = {
   },
 };
 
-export const permissionWords: Record<Language, PermissionWords> = { en, zh };
-
-export function usePermissionWords(): PermissionWords {
-  return permissionWords[useStore(language)];
-}
+export const permissionWords = { en, zh };
+export const usePermissionWords = wordsHook(permissionWords);

@@ -1,8 +1,6 @@
 /** The texts of previews and tables; they load with the first one. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -29,9 +27,7 @@ const en = {
   tableName: "table",
 };
 
-export type PreviewWords = typeof en;
-
-const zh: PreviewWords = {
+const zh: typeof en = {
   view: "查看方式",
   preview: "预览",
   code: "代码",
@@ -55,8 +51,5 @@ const zh: PreviewWords = {
   tableName: "表格",
 };
 
-export const previewWords: Record<Language, PreviewWords> = { en, zh };
-
-export function usePreviewWords(): PreviewWords {
-  return previewWords[useStore(language)];
-}
+export const previewWords = { en, zh };
+export const usePreviewWords = wordsHook(previewWords);

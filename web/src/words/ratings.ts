@@ -1,8 +1,6 @@
 /** What the list of an agent's ratings says. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   feedback: "Feedback",
@@ -42,10 +40,5 @@ const zh: typeof en = {
   answer: "回答",
 };
 
-const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
-
-export const ratingWords = BY_LANGUAGE;
-
-export function useRatingWords(): typeof en {
-  return BY_LANGUAGE[useStore(language)];
-}
+export const ratingWords = { en, zh };
+export const useRatingWords = wordsHook(ratingWords);

@@ -1,12 +1,12 @@
 /** The texts of a turn's requests to its user; they load with the first request. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
   toolCall: (name: string) => `Tool call: ${name}`,
+  programStep: (name: string) => `Step: ${name}`,
+  unknownStep: "Nobody knows whether this happened.",
   arguments: "Arguments",
   result: "Result",
   retried: "Retried",
@@ -66,6 +66,8 @@ export type RequestWords = typeof en;
 
 const zh: RequestWords = {
   toolCall: (name: string) => `工具调用：${name}`,
+  programStep: (name: string) => `步骤：${name}`,
+  unknownStep: "没有人知道这一步是否发生过。",
   arguments: "参数",
   result: "结果",
   retried: "已重试",
@@ -120,8 +122,5 @@ const zh: RequestWords = {
   askAgainFor: (tool) => `运行 ${tool} 前恢复询问`,
 };
 
-export const requestWords: Record<Language, RequestWords> = { en, zh };
-
-export function useRequestWords(): RequestWords {
-  return requestWords[useStore(language)];
-}
+export const requestWords = { en, zh };
+export const useRequestWords = wordsHook(requestWords);

@@ -1,8 +1,6 @@
 /** What trying another model says. Loaded when the user does. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   hint: "Sends the same request to another model. Tool calls take the results they had; no tool runs, and the conversation stays as it is. It costs what the model charges.",
@@ -38,10 +36,5 @@ const zh: typeof en = {
   outcome: { COMPLETED: "已完成", NEEDS_TOOL: "停在工具调用处", FAILED: "失败" },
 };
 
-const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
-
-export const rerunWords = BY_LANGUAGE;
-
-export function useRerunWords(): typeof en {
-  return BY_LANGUAGE[useStore(language)];
-}
+export const rerunWords = { en, zh };
+export const useRerunWords = wordsHook(rerunWords);

@@ -1,8 +1,6 @@
 /** The texts of the search; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -106,8 +104,5 @@ export const KEYWORDS = {
   },
 };
 
-export const searchWords: Record<Language, typeof en> = { en, zh };
-
-export function useSearchWords(): typeof en {
-  return searchWords[useStore(language)];
-}
+export const searchWords = { en, zh };
+export const useSearchWords = wordsHook(searchWords);

@@ -1,8 +1,6 @@
 /** The texts of sharing: the dialog's, and those of a share's own page. They load with them. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -108,8 +106,5 @@ const zh: typeof en = {
   made: "由 Threadkeep 保存的对话",
 };
 
-export const shareWords: Record<Language, typeof en> = { en, zh };
-
-export function useShareWords(): typeof en {
-  return shareWords[useStore(language)];
-}
+export const shareWords = { en, zh };
+export const useShareWords = wordsHook(shareWords);

@@ -1,8 +1,6 @@
 /** What the page says to who has to sign in. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   signIn: "Sign in",
@@ -15,9 +13,7 @@ const en = {
   tokenRefused: "This token is invalid or has expired.",
 };
 
-export type SignInWords = typeof en;
-
-const zh: SignInWords = {
+const zh: typeof en = {
   signIn: "登录",
   signInHint: "请粘贴访问令牌",
   signInLocal: (open) =>
@@ -28,8 +24,5 @@ const zh: SignInWords = {
   tokenRefused: "令牌无效或已过期",
 };
 
-export const signInWords: Record<Language, SignInWords> = { en, zh };
-
-export function useSignInWords(): SignInWords {
-  return signInWords[useStore(language)];
-}
+export const signInWords = { en, zh };
+export const useSignInWords = wordsHook(signInWords);

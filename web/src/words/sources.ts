@@ -1,8 +1,6 @@
 /** The texts of an opened source; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   cited: "Cited passage",
@@ -20,8 +18,5 @@ const zh: typeof en = {
   later: "显示后文",
 };
 
-export const sourceWords: Record<Language, typeof en> = { en, zh };
-
-export function useSourceWords(): typeof en {
-  return sourceWords[useStore(language)];
-}
+export const sourceWords = { en, zh };
+export const useSourceWords = wordsHook(sourceWords);

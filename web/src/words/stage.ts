@@ -1,8 +1,6 @@
 /** What the Guide's crash says; it loads with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   there: "Server connected",
@@ -16,8 +14,5 @@ const zh: typeof en = {
   back: "服务器已恢复 · 步骤已保留，文字重新生成",
 };
 
-export const stageWords: Record<Language, typeof en> = { en, zh };
-
-export function useStageWords(): typeof en {
-  return stageWords[useStore(language)];
-}
+export const stageWords = { en, zh };
+export const useStageWords = wordsHook(stageWords);

@@ -1,8 +1,6 @@
 /** What the details of a turn say. They are loaded when the user opens them, and so are their words. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 import { grouped } from "./format";
 
 const en = {
@@ -45,6 +43,7 @@ const en = {
   timeline: "Timeline",
   goToStep: (title: string) => `Go to ${title}`,
   waitedForYou: "Waiting for you",
+  resumed: "Resumed after an interruption",
   supersededCall: (title: string) => `${title} (interrupted)`,
   modelCall: (index: number) => `Model call ${index}`,
 
@@ -113,6 +112,7 @@ const zh: typeof en = {
 
   timeline: "时间线",
   goToStep: (title) => `跳到${title}`,
+  resumed: "中断后继续",
   waitedForYou: "等待回应",
   supersededCall: (title) => `${title}（已中断）`,
   modelCall: (index) => `第 ${index} 次模型调用`,
@@ -143,11 +143,7 @@ const zh: typeof en = {
   assistant: "智能体",
 };
 
-const BY_LANGUAGE: Record<Language, typeof en> = { en, zh };
-
 export type TurnWords = typeof en;
-export const turnWords = BY_LANGUAGE;
 
-export function useTurnWords(): TurnWords {
-  return BY_LANGUAGE[useStore(language)];
-}
+export const turnWords = { en, zh };
+export const useTurnWords = wordsHook(turnWords);

@@ -1,8 +1,6 @@
 /** The texts of the page of usage; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   usageTitle: "Usage",
@@ -69,8 +67,6 @@ const zh: typeof en = {
 };
 
 export type UsageWords = typeof en;
-export const usageWords: Record<Language, UsageWords> = { en, zh };
 
-export function useUsageWords(): UsageWords {
-  return usageWords[useStore(language)];
-}
+export const usageWords = { en, zh };
+export const useUsageWords = wordsHook(usageWords);

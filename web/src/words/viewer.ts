@@ -1,8 +1,6 @@
 /** The texts of an image that is shown full-size; they load with it. */
 
-import { useStore } from "@threadkeep/react";
-
-import { language, type Language } from "./language";
+import { wordsHook } from "./language";
 
 const en = {
   image: (name: string) => `Image: ${name}`,
@@ -14,9 +12,7 @@ const en = {
   zoomFit: "Fit to window",
 };
 
-export type ViewerWords = typeof en;
-
-const zh: ViewerWords = {
+const zh: typeof en = {
   image: (name: string) => `图片：${name}`,
   imageFailed: "图片加载失败",
   previousImage: "上一张",
@@ -26,8 +22,5 @@ const zh: ViewerWords = {
   zoomFit: "适应窗口",
 };
 
-export const viewerWords: Record<Language, ViewerWords> = { en, zh };
-
-export function useViewerWords(): ViewerWords {
-  return viewerWords[useStore(language)];
-}
+export const viewerWords = { en, zh };
+export const useViewerWords = wordsHook(viewerWords);

@@ -159,7 +159,7 @@ class ReplayingCode:
             self._optional[key] = self._ended.pop(key)
 
     def state(self, payloads: Mapping[PayloadId, bytes | Lost]) -> CodeState:
-        """How far the turn has come; `payloads` are the values that its calls refer to."""
+        """The state that they describe; `payloads` are the values that its calls refer to."""
         folding = self._turn.folding
         all_ended: Sequence[StepEnded] = (*self._optional.values(), *self._ended.values())
         return CodeState(

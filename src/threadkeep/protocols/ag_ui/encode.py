@@ -131,15 +131,13 @@ class RunEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        is_first = event.seq > self._after and bool(self._opening)
-        missed = self._missed_steps() if is_first else ()
-        shown = self._narrator.narrate(event.body)
         if event.seq <= self._after:
+            self._narrator.narrate(event.body)
             self._is_begun = False
             self._open_steps.clear()
             return b""
-        opening, self._opening = self._opening, b""
-        return opening + b"".join(map(_sse, (*missed, *shown)))
+        opening = self._begin_run() if self._opening else b""
+        return opening + b"".join(map(_sse, self._narrator.narrate(event.body)))
 
     def end(self, how: StreamEnd) -> bytes:
         """What follows the last event: if the turn waits for its user, that the run ends here."""
@@ -153,10 +151,12 @@ class RunEncoder:
         steps = [frames.StepBoundary("STEP_FINISHED", it) for it in self._open_steps]
         return opening + b"".join(map(_sse, (*self._narrator.pause(), *steps, finished)))
 
-    def _missed_steps(self) -> Sequence[Frame]:
-        """The steps that began before this run: it begins them, too, so that it can finish them."""
+    def _begin_run(self) -> bytes:
+        """The opening. The run begins the steps that began before it, too, so that it can finish them."""
+        opening, self._opening = self._opening, b""
         self._open_steps = {it.label: None for it in self._narrator.open_steps}
-        return [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
+        steps = [frames.StepBoundary("STEP_STARTED", it) for it in self._open_steps]
+        return opening + b"".join(map(_sse, steps))
 
     def _piece(self, text: str) -> Sequence[Frame]:
         piece = frames.MessageContent(_CONTENT[self._kind], self._id, text)

@@ -99,7 +99,7 @@ class CodeReplies:
     ) -> CodeSurroundings:
         replies, turn = self._replies, held.turn
         equipment = replies.equipment
-        spending = await equipment.spending.of_turn(user, held, agent, control.calling)
+        account = await equipment.spending.of_program(user, held, agent)
 
         def models(name: str | None) -> TurnModels:
             chosen = model if name is None else equipment.models.get(equipment.choice.chosen(agent, name).id)
@@ -118,7 +118,7 @@ class CodeReplies:
         return CodeSurroundings(
             program=program,
             models=models,
-            spending=lambda call: spending,
+            spending=account.of_call,
             tools=replies.turn_tools(user, agent, held, control, model),
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,

@@ -1,7 +1,7 @@
 """Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
 from threadkeep.context.attachments import NO_FILES
@@ -22,13 +22,12 @@ from threadkeep.domain.events import (
     TurnResumed,
 )
 from threadkeep.domain.ids import PayloadId
-from threadkeep.domain.payload import Lost
 from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import ReplyState, TurnStep
+from threadkeep.engine.loop import StateLeft, TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -133,7 +132,8 @@ class ResumedTurns:
         is_takeover: bool,
     ) -> AsyncGenerator[TurnStep]:
         """The same for a turn that needs a program."""
-        payloads = await self._payloads(held, read)
+        assert read.replaying_code is not None
+        payloads = await self._store.payloads.load(held.conversation.id, read.refs)
         state = await asyncio.to_thread(read.replaying_code.state, payloads)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
@@ -161,7 +161,7 @@ class ResumedTurns:
     ) -> AsyncGenerator[TurnStep]:
         """Ends a turn whose program isn't run; its state is the one saved last."""
         if (kept := await self._saved_state(held, state)) is not None:
-            yield ReplyState(kept)
+            yield StateLeft(kept)
         if isinstance(end, Done) and end.stop_reason == "expired":
             for request_id in state.open_requests:
                 yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
@@ -209,14 +209,10 @@ class ResumedTurns:
         sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         if sent is None:
             return await asyncio.to_thread(read.replaying.state, None, {}, NO_FILES)
-        payloads = await self._payloads(held, read)
+        payloads = await self._store.payloads.load(turn.conversation_id, read.refs)
         model = self._found(turn.model)
         files = file_rules(model) if model else NO_FILES
         return await asyncio.to_thread(lambda: read.replaying.state(rebuild_request(*sent), payloads, files))
-
-    async def _payloads(self, held: HeldTurn, read: "ReadTurn") -> Mapping[PayloadId, bytes | Lost]:
-        """The large values of a turn's calls."""
-        return await self._store.payloads.load(held.conversation.id, read.refs)
 
     def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
         model = state.model or held.turn.model
@@ -239,15 +235,14 @@ class ReadTurn:
         self.user = User(held.conversation.user_id)
         """The turn's user, with the role they had when it started."""
         self.replaying = Replaying()
-        self.replaying_code = ReplayingCode()
-        """Instead, for a turn that needs a program."""
-        self._add = self.replaying.add if held.turn.code is None else self.replaying_code.add
+        self.replaying_code = ReplayingCode() if held.turn.code is not None else None
+        """Instead, where the turn needs a program."""
         self.refs: list[PayloadId] = []
         """The values of its calls that are stored apart."""
 
     def add(self, entry: LogEntry) -> None:
         """The next entry."""
-        self._add(entry)
+        (self.replaying_code or self.replaying).add(entry)
         match entry:
             case BegunByAdmin():
                 self.user = User(self.user.id, UserRole.ADMIN)

@@ -342,6 +342,12 @@ export interface ClientToolBody {
   parameters?: Record<string, unknown>;
 }
 
+/** Code of an agent. */
+export interface CodeView {
+  key: string;
+  version: number | null;
+}
+
 /** How to compact. */
 export interface CompactBody {
   keepLast?: number | null;
@@ -461,6 +467,12 @@ export interface ConversationView {
 export interface CostView {
   amount: string;
   currency: string;
+}
+
+/** Where the code asked for something else than what is recorded. */
+export interface DivergedView {
+  recorded: string;
+  asked: string;
 }
 
 /** A document is processed, then ready or failed; a failed one can be retried. */
@@ -1454,6 +1466,12 @@ export interface SteeredView {
   messageId: string;
 }
 
+/** An exception of the program, without its traceback, which is in the program's own log. */
+export interface StepErrorView {
+  type: string;
+  message: string;
+}
+
 /** A step of an agent in code. */
 export interface StepPartView {
   type: "step";
@@ -1461,11 +1479,39 @@ export interface StepPartView {
   name: string;
   title: string | null;
   status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  startedAt: string;
   durationMs: number | null;
   iteration: number;
   agent?: string | null;
   parentId?: string | null;
   superseded?: boolean;
+}
+
+/** A step of a turn. Once the turn's log is trimmed, `effect`, `attempt` and `bytes` are null. */
+export interface StepView {
+  stepId: string;
+  name: string;
+  title: string | null;
+  kind: "model" | "question" | "step" | "tool";
+  status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  effect: "idempotent" | "read" | "write" | null;
+  attempt: number | null;
+  startedAt: string;
+  durationMs: number | null;
+  bytes: number | null;
+  agent?: string | null;
+  parentId?: string | null;
+  error?: StepErrorView;
+  value?: unknown;
+  hidden?: boolean;
+}
+
+/** A page of a turn's steps, in order of begin. `nextCursor` continues it; null at the end. */
+export interface StepsView {
+  items: StepView[];
+  nextCursor: string | null;
+  code: CodeView | null;
+  diverged?: DivergedView;
 }
 
 /** A turn that an admin stopped; `IDLE` if it had already ended. */
