@@ -30,7 +30,9 @@ def metrics_endpoint(
                 raise Forbidden("Metrics are available to admins and on this machine.")
             served = await services()
             text = "".join(render(served)) if siblings is None else merge(await siblings.ask())
-            text += "".join(_of_all_nodes(await served.store.ledger.open_reservations()))
+            reservations = await served.store.ledger.open_reservations()
+            programs = [(it.key, it.is_ready) for it in await served.store.programs.all()]
+            text += "".join(_of_all_nodes(reservations, programs))
         except ThreadkeepError as exc:
             return error_response(exc, request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
@@ -96,10 +98,17 @@ def render(services: Services) -> Iterator[str]:
     yield from _histograms("threadkeep_store_seconds", help_text, latency)
 
 
-def _of_all_nodes(open_reservations: int) -> Iterator[str]:
+def _of_all_nodes(open_reservations: int, programs: Iterable[tuple[str, bool]]) -> Iterator[str]:
     """What the database knows, whichever process is asked."""
     help_text = "Model calls that have something reserved in a budget, on all nodes."
     yield from _family("threadkeep_reservations_open", "gauge", help_text, {"": open_reservations})
+    workers = Counter[str]()
+    for key, is_ready in programs:
+        workers[key] += is_ready
+    help_text = (
+        "Processes that run the program of an agent in code, on all nodes; 0 for a day after the last."
+    )
+    yield from _family("threadkeep_program_workers", "gauge", help_text, _labelled("agent", workers))
 
 
 def _escaped(label: str) -> str:

@@ -139,3 +139,12 @@ async def test_message_waits_for_a_program_that_ran_a_short_while_ago_and_can_be
     await sending
     asked, reply = await items(alice, f"{url}/messages")
     assert {asked["status"], reply["status"]} == {"COMPLETED", "CANCELLED"}
+
+
+async def test_metrics_count_the_processes_that_run_a_program(api: Api):
+    await api.store.programs.note_seen("a", [Code("orders", 2)])
+    await api.store.programs.note_seen("b", [Code("orders", 1), Code("billing", 1)])
+    await api.store.programs.close("b")
+    text = (await api.as_user("root", admin=True).get("/metrics")).text
+    assert 'threadkeep_program_workers{agent="orders"} 1\n' in text
+    assert 'threadkeep_program_workers{agent="billing"} 0\n' in text
