@@ -12,7 +12,7 @@ from threadkeep.agents.failures import without_values
 from threadkeep.agents.run import FunctionRun, note_task
 from threadkeep.agents.threads import Threads
 from threadkeep.agents.watchdog import Watchdog
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.wire.programs import AgentDeclared, Cancel, FromProgram, ProgramLost, Start, ToProgram
 
 log = logging.getLogger("threadkeep.agents")

@@ -9,8 +9,7 @@ from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.making import NOW, keep_conversation, opened
 from threadkeep.bootstrap.programs import declare_programs
-from threadkeep.domain.agent import Agent
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, Code
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import TurnCode
