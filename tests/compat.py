@@ -1,4 +1,4 @@
-"""Long suites that only matter when what they look at has changed: programs of others, crashes, fuzzing.
+"""Long suites that only matter when what they look at has changed: others' programs, crashes, strange input.
 
 A suite that has passed passes again while its inputs are the same, to the byte. `make compat` runs all suites
 and writes down in `compat.lock` what their inputs were. `scripts/test`, which is CI, gives pytest the option
@@ -46,6 +46,8 @@ class Suite:
     name: str
     tests: tuple[str, ...]
     looks_at: tuple[str, ...]
+    twins_only: bool = False
+    """Of the tests that run on both databases, what runs on PostgreSQL; what runs on SQLite always runs."""
 
     @property
     def inputs(self) -> list[str]:
@@ -162,20 +164,35 @@ SUITES = (
         ),
     ),
     Suite(
-        "nodes that die at every commit, are killed at random, or are of the last release",
+        "servers that die at every commit, are killed, upgraded and stopped, or lose disk and database",
         (
+            "tests/faults/test_deploy.py",
             "tests/faults/test_every_boundary.py",
+            "tests/faults/test_http_server.py",
             "tests/faults/test_killed_servers.py",
+            "tests/faults/test_payload_crashes.py",
+            "tests/faults/test_processes.py",
             "tests/faults/test_rolling_upgrade.py",
+            "tests/faults/test_stopping.py",
+            "tests/faults/test_turn_nodes.py",
         ),
         (
+            "deploy",
             "src/threadkeep/bootstrap",
+            "src/threadkeep/cli",
+            "src/threadkeep/confined",
             "src/threadkeep/context",
             "src/threadkeep/engine",
+            "src/threadkeep/gateways",
+            "src/threadkeep/http",
             "src/threadkeep/jobs",
             "src/threadkeep/log",
+            "src/threadkeep/mcp",
+            "src/threadkeep/protocols",
             "src/threadkeep/runtime",
             "src/threadkeep/services",
+            "src/threadkeep/settings",
+            "src/threadkeep/tools",
             "tests/faults",
         ),
     ),
@@ -229,7 +246,7 @@ SUITES = (
     ),
     Suite(
         "every parser and every route, fuzzed",
-        ("tests/fuzz", "tests/http/test_fuzz.py"),
+        ("tests/faults/test_http_bad_input.py", "tests/fuzz", "tests/http/test_fuzz.py"),
         (
             "src/threadkeep/exports",
             "src/threadkeep/files",
@@ -239,9 +256,77 @@ SUITES = (
             "src/threadkeep/mcp",
             "src/threadkeep/protocols",
             "src/threadkeep/schemas",
+            "src/threadkeep/services",
             "tests/hostile",
             "tests/http",
         ),
+    ),
+    Suite(
+        "texts of strangers, which may take no more than linear work",
+        ("tests/hostile",),
+        ("src/threadkeep",),
+    ),
+    Suite(
+        "imports: files of strangers, tampered exports, processes that die or burn",
+        (
+            "tests/http/api/test_import_processes.py",
+            "tests/http/test_imported_replies.py",
+            "tests/imports",
+        ),
+        (
+            "docs/data.md",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/cli",
+            "src/threadkeep/confined",
+            "src/threadkeep/context",
+            "src/threadkeep/exports",
+            "src/threadkeep/files",
+            "src/threadkeep/http",
+            "src/threadkeep/imports",
+            "src/threadkeep/jobs",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "tests/http",
+        ),
+    ),
+    Suite(
+        "runs of LangGraph, recorded",
+        ("tests/client/test_langgraph_example.py",),
+        (
+            "examples/langgraph",
+            "src/threadkeep/bootstrap",
+            "src/threadkeep/client",
+            "src/threadkeep/context",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "src/threadkeep/settings",
+        ),
+    ),
+    Suite(
+        "the page: each screen with what assistive technology reads, strange texts, previews, offline",
+        (
+            "tests/browser/test_access.py",
+            "tests/browser/test_bad_input.py",
+            "tests/browser/test_guide.py",
+            "tests/browser/test_long.py",
+            "tests/browser/test_offline.py",
+            "tests/browser/test_previews.py",
+            "tests/browser/test_rhythm.py",
+            "tests/browser/test_typeface.py",
+        ),
+        ("scripts/page.py", "src/threadkeep", "tests/browser", "web"),
+    ),
+    Suite(
+        "above storage, on PostgreSQL what passes on SQLite",
+        ("tests/conformance", "tests/http", "tests/protocols", "tests/services"),
+        ("src/threadkeep",),
+        twins_only=True,
     ),
 )
 
@@ -355,8 +440,31 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not collection_path.is_relative_to(config.rootpath):
         return None
     path = collection_path.relative_to(config.rootpath)
-    is_skipped = any(path.is_relative_to(it) for suite in config.stash[SKIPPED] for it in suite.tests)
-    return is_skipped or None
+    suites = [it for it in config.stash[SKIPPED] if not it.twins_only]
+    return any(path.is_relative_to(it) for suite in suites for it in suite.tests) or None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the skipped twins."""
+    paths = [path for suite in config.stash[SKIPPED] if suite.twins_only for path in suite.tests]
+    there = {it.nodeid for it in items}
+    left_out = [it for it in items if _is_below(it, paths) and _twin(it) in there]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [it for it in items if it not in {*left_out}]
+
+
+def _is_below(item: pytest.Item, paths: list[str]) -> bool:
+    return any(Path(item.nodeid.partition("::")[0]).is_relative_to(path) for path in paths)
+
+
+def _twin(item: pytest.Item) -> str | None:
+    """The same test on SQLite, for one on PostgreSQL."""
+    test, _, parameters = item.nodeid.partition("[")
+    names = parameters.removesuffix("]").split("-")
+    if "postgres" not in names:
+        return None
+    return f"{test}[{'-'.join('sqlite' if it == 'postgres' else it for it in names)}]"
 
 
 def _git(*arguments: str) -> str:

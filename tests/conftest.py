@@ -35,7 +35,13 @@ from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "a-secret-for-tests-that-is-long-enough"
 
-pytest_plugins = ["tests.machine", "tests.signals", "tests.conformance.plugin", "tests.compat"]
+pytest_plugins = [
+    "tests.machine",
+    "tests.signals",
+    "tests.conformance.plugin",
+    "tests.compat",
+    "tests.garbage",
+]
 
 TEMPLATE = "tk_test_template"
 

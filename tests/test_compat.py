@@ -109,6 +109,28 @@ def test_pytest_skips_the_tests_of_such_a_suite_and_no_others(
     pytester.runpytest("-p", "tests.compat").assert_outcomes(passed=2)
 
 
+def test_only_the_postgresql_half_of_a_test_on_both_databases_is_a_twin(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+):
+    suite = Suite("above", ("above",), (), twins_only=True)
+    monkeypatch.setattr(compat, "SUITES", [suite])
+    monkeypatch.setattr(compat, "why_skipped", {suite: "the reason"}.get)
+    pytester.makeini("[pytest]\nasyncio_default_fixture_loop_scope = function")
+    both = pytest_test("test_both", "sqlite-1", "sqlite-2", "postgres-1", "postgres-2")
+    alone = pytest_test("test_alone", "postgres")
+    pytester.makepyfile(**{"above/test_above": f"import pytest\n{both}{alone}def test_none(): ..."})
+    pytester.makepyfile(**{"below/test_below": f"import pytest\n{both}"})
+    run = pytester.runpytest("-p", "tests.compat", "--skip-unchanged", "-v")
+    run.assert_outcomes(passed=4 + 2 + 1 + 1, deselected=2)
+    assert "above.py::test_both[postgres" not in run.stdout.str()
+    pytester.runpytest("-p", "tests.compat").assert_outcomes(passed=10)
+
+
+def pytest_test(name: str, *ids: str) -> str:
+    """The source of a test with these parameters."""
+    return f'@pytest.mark.parametrize("database", {[*ids]})\ndef {name}(database): ...\n'
+
+
 def test_every_suite_has_tests_and_looks_at_what_is_there():
     paths = {path for suite in SUITES for path in suite.inputs}
     assert {path for path in paths if not any(compat.ROOT.glob(path))} == set()

@@ -202,11 +202,19 @@ class Peer:
                         done.set_result(message)
                     if not bytes(value) and error is None:
                         self._claims.cancel(re)
+                case SaveClaim():
+                    self.claimed.append(message)
+                    if self._claims.has_caught_up:
+                        self._save(message)
+                    self.send(Result(message.id, Raw(b"null"), settle=False))
+                case UsageClaim(step=int()):
+                    self.usage.append(message)
                 case StepRepeats(re):
                     key = self._claim_keys[re].key
                     self.journal.shown = [it for it in self.journal.shown if it[0] != key]
-                case End():
-                    self._claims.check_end()
+                case End(status=status):
+                    if status != "cancelled":
+                        self._claims.check_end()
                     self._over.set_result(message)
                     return
                 case _:
@@ -254,7 +262,11 @@ class Peer:
             case StepClaim():
                 await self._run_step(claim, opened)
             case _:
-                self._end(opened, await self._answer(claim, opened))
+                answer = await self._answer(claim, opened)
+                if isinstance(answer, ClaimFailed):
+                    self._end(opened, answer.error, answer.code)
+                else:
+                    self._end(opened, answer)
 
     async def _run_step(self, claim: StepClaim, opened: OpenClaim) -> None:
         before = self.journal.begun.get(opened.key, 0)
@@ -276,14 +288,13 @@ class Peer:
         else:
             self._record(StepEnded(opened.key, "cancelled", self.journal.writes))
 
-    async def _answer(self, claim: Claim, opened: OpenClaim) -> Raw | ProgramError:
+    async def _answer(self, claim: Claim, opened: OpenClaim) -> Raw | ClaimFailed:
         match claim:
             case ModelClaim():
                 self.models.append(claim)
                 return Raw(encode(self.script.reply(claim)))
             case CallClaim():
-                called = self.script.call(claim)
-                return called if isinstance(called, Raw) else called.error
+                return self.script.call(claim)
             case AskClaim(message=message):
                 if message not in self.script.answers:
                     raise Paused(message)
@@ -295,17 +306,15 @@ class Peer:
             case UsageClaim():
                 self.usage.append(claim)
                 return Raw(b"null")
-            case SaveClaim():
-                self._save(claim)
-                return Raw(b"null")
-            case StepClaim():
-                raise AssertionError("steps run in the program")
+            case StepClaim() | SaveClaim():
+                raise AssertionError("steps run in the program, and points are saved at once")
 
     def _save(self, claim: SaveClaim) -> None:
         self.journal.saved[claim.scope] = claim.value
         inside = f"{claim.scope}/" if claim.scope else ""
         for key in [it for it in self.journal.ended if it.startswith(inside)]:
             self.journal.optional[key] = self.journal.ended.pop(key)
+        self._write()
 
     def _end(self, opened: OpenClaim, outcome: Raw | ProgramError, code: str | None = None) -> None:
         at = 2_000 + self.journal.writes

@@ -8,15 +8,26 @@ from typing import Any, TypeVar, cast
 import psycopg
 import pytest
 
-from tests.making import ALICE, BOB, NOW, chunk_of, keep_agent, keep_begun, keep_conversation
-from threadkeep.domain.agent import Agent
+from tests.making import (
+    ALICE,
+    BOB,
+    NOW,
+    chunk_of,
+    keep_agent,
+    keep_begun,
+    keep_conversation,
+    make_agent,
+    opened,
+)
+from threadkeep.domain.agent import Agent, AgentCode
+from threadkeep.domain.code import Code
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Lease, Turn, TurnCode
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.postgres import URGENT_CONNECTIONS
 from threadkeep.storage.spending.ledger import SqlLedger
@@ -459,3 +470,56 @@ async def test_leases_are_renewed_while_reservations_wait(store: Store, database
         assert not any(it.done() for it in waiting)
         await other.rollback()
         assert await asyncio.gather(*waiting) == [1] * len(waiting)
+
+
+async def begin_turn_of_program(store: Store) -> tuple[Turn, Payer]:
+    """A turn whose node is gone, and who pays for its calls."""
+    agent = await store.agents.declare(make_agent(None, code=AgentCode("orders", 1)))
+    assert agent is not None
+    payer = await payer_of(store, agent)
+    begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
+    turn = replace(begun.turn, code=TurnCode("orders", 1))
+    await store.turns.begin(opened(replace(begun, turn=turn), Lease("a-node", 1, -1)))
+    return turn, payer
+
+
+async def test_turn_of_a_program_reserves_for_several_calls_at_once(store: Store):
+    turn, payer = await begin_turn_of_program(store)
+    made: dict[str, Any] = {"purpose": Purpose.TURN, "turn_id": turn.id, "fence": 1}
+    budget = Budget(BudgetScope.USER, ALICE, DAY, 100)
+    calls = [reservation(payer, 40, **made) for _ in range(3)]
+    assert [await store.ledger.reserve(it, [budget]) for it in calls[:2]] == [40, 40]
+    assert isinstance(await store.ledger.reserve(calls[2], [budget]), BudgetState)
+    await store.ledger.release(calls[0].id, 1)
+    assert await state(store, budget) == (0, 40)
+    await store.ledger.charge(charge(payer, 7, purpose=Purpose.TURN, reservation_id=calls[1].id))
+    assert await state(store, budget) == (7, 0)
+    # It still runs: nothing of it is abandoned.
+    assert await store.ledger.reserve(calls[2], [budget]) == 40
+    assert await store.ledger.charge_abandoned(NOW + 1) == []
+
+
+async def test_calls_that_a_lost_node_reserved_are_charged_by_the_node_that_takes_the_turn_over(store: Store):
+    turn, payer = await begin_turn_of_program(store)
+    budget = Budget(BudgetScope.USER, ALICE, DAY, 200)
+    made: dict[str, Any] = {"purpose": Purpose.TURN, "turn_id": turn.id}
+    lost = [reservation(payer, 40, fence=1, **made) for _ in range(2)]
+    for it in lost:
+        await store.ledger.reserve(it, [budget])
+    assert await store.log.adopt(turn.id, Lease("another", 1, 10**9), alone=False, codes=[Code("orders", 1)])
+    for it in lost:  # the lost node is merely late
+        await store.ledger.release(it.id, 1)
+        with pytest.raises(StorageConflict):
+            await store.ledger.reserve(replace(it, id=new_uuid()), [budget])
+    ours = reservation(payer, 30, fence=2, **made)
+    await store.ledger.reserve(ours, [budget])
+    known = Usage(1, 2, cost=Cost.of(3, "USD"))
+    charges = await store.ledger.charge_lost(turn.id, 2, {lost[0].id: known})
+    assert {it.id: it.usage.cost and it.usage.cost.trillionths for it in charges} == {
+        lost[0].id: 3,
+        lost[1].id: 40,
+    }
+    assert await store.ledger.charge_lost(turn.id, 2) == []
+    assert await state(store, budget) == (43, 30)
+    await store.ledger.release(ours.id, 2)
+    assert (await state(store, budget), await total(store)) == ((43, 0), (2, 43))

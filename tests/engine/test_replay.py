@@ -36,7 +36,16 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallFinished, Dispatch, Dispatched, UseNoted
-from threadkeep.engine.loop import HandOff, Pause, Surroundings, Together, TurnLimits, TurnStep, run_turn
+from threadkeep.engine.loop import (
+    HandOff,
+    Pause,
+    StateLeft,
+    Surroundings,
+    Together,
+    TurnLimits,
+    TurnStep,
+    run_turn,
+)
 from threadkeep.engine.replay import NEW_TURN, TurnState, replay, signature
 from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
@@ -103,7 +112,7 @@ def log_of(steps: Sequence[TurnStep], first: int = 1) -> list[LogEntry]:
     """What is stored of these steps, as it is read again."""
     entries: list[LogEntry] = []
     for step in steps:
-        assert not isinstance(step, Pause | HandOff | Together | TurnReceipt)
+        assert not isinstance(step, Pause | HandOff | Together | TurnReceipt | StateLeft)
         if isinstance(step, JOURNAL_ENTRIES):
             entries.append(step)
         else:

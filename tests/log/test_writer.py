@@ -23,10 +23,10 @@ from threadkeep.domain.events import (
     TurnStart,
     UsageReported,
 )
-from threadkeep.domain.ids import ConversationId
+from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Lease
-from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, StepBegun
+from threadkeep.engine.journal import CallFinished, CallPaid, Dispatch, Dispatched, StepBegun
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
@@ -138,11 +138,11 @@ async def test_receipt_is_stored_with_the_next_events_or_alone(writing: Writing)
         turn = await writing.store.turns.get(ALICE, turn_log.turn_id)
         assert turn
         conversation_ids[turn_log] = turn.conversation_id
-        turn_log.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
+        turn_log.receipts[1] = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
     await with_events.add(IterationStart(1), at_once=True)
     await writing.writer.flush(alone)
     for turn_log, conversation_id in conversation_ids.items():
-        assert turn_log.receipt is None
+        assert not turn_log.receipts
         found = await writing.store.receipts.get(conversation_id, turn_log.turn_id)
         assert found == (make_receipt(), {"a": "prompt"})
 
@@ -151,7 +151,7 @@ async def test_receipt_of_a_turn_that_another_node_runs_is_not_stored(writing: W
     lost = await writing.open(fence=2)
     turn = await writing.store.turns.get(ALICE, lost.turn_id)
     assert turn
-    lost.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {})
+    lost.receipts[1] = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {})
     with pytest.raises(TurnLost):
         await lost.add(IterationStart(1), at_once=True)
     assert await writing.store.receipts.get(turn.conversation_id, turn.id) is None
@@ -395,3 +395,15 @@ async def test_writer_goes_on_after_a_failure_that_nobody_expected(
         await broken.add(Text("lost?"), at_once=True)
     await other.add(Text("Hello"), at_once=True)
     assert await writing.bodies(other) == [Text("Hello")]
+
+
+async def test_usage_of_parallel_calls_is_charged_to_the_call_that_it_is_of(writing: Writing):
+    turn_log = await writing.open()
+    ids = [new_uuid(), new_uuid()]
+    for at, id_ in enumerate(ids, 1):
+        turn_log.take(IterationStart(at))
+        chunk = turn_log.take(CallPaid(id_, 1_000 * at), UsageReported(at, 0))
+        assert chunk is not None
+        assert [(it.reservation_id, it.at) for it in chunk.charges] == [(id_, 1_000 * at)]
+    chunk = turn_log.take(UsageReported(3, 0))  # what the program has spent elsewhere reserved nothing
+    assert chunk is not None and [it.reservation_id for it in chunk.charges] == [turn_log.turn_id]

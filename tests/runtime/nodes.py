@@ -1,6 +1,6 @@
 """Nodes on one database, for tests."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 
 from tests.services.running import (
@@ -15,6 +15,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import Lease, Turn
+from threadkeep.engine.code.programs import Programs
 from threadkeep.engine.ending import ABANDONED, cut_off
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.loop import TurnStep
@@ -27,7 +28,7 @@ from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.store import Store
-from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turn_log import NEVER_MS, HeldTurn
 
 DEAD = Lease("a-dead-node", 1, 0)
 
@@ -50,11 +51,12 @@ class Nodes:
         clock: Clock = system_clock,
         alone: bool = False,
         unknown: str = "",
+        programs: Programs | None = None,
     ) -> Node:
         """Another node, which may not know a model."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
-        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone)
+        node = Node(store, bus, UserEvents(bus), clock, Metrics(), Loops(), alone=alone, programs=programs)
         node.runner.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node
@@ -63,6 +65,8 @@ class Nodes:
 class GivesUp:
     """Ends turns that are taken over, with what there is of them; no other follows."""
 
+    within_ms = NEVER_MS
+
     def __init__(self, *unknown: str) -> None:
         self._unknown = unknown
 
@@ -70,15 +74,28 @@ class GivesUp:
         """Whether the node has a model."""
         return model not in self._unknown
 
-    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+    def resume(self, held: HeldTurn) -> "Ends":
         """The end, and nothing after it."""
-        return TurnCourse(lambda held, control: self._steps(held, entries), _no_next_turn)
+        return Ends()
 
-    async def _steps(self, held: HeldTurn, entries: Sequence[LogEntry]) -> AsyncGenerator[TurnStep]:
-        folding = Folding()
-        for entry in entries:
-            if isinstance(entry, TurnEvent):
-                folding.add(entry)
+
+class Ends:
+    """A turn that is about to end."""
+
+    def __init__(self) -> None:
+        self._folding = Folding()
+
+    def add(self, entry: LogEntry) -> None:
+        """The next entry of its log."""
+        if isinstance(entry, TurnEvent):
+            self._folding.add(entry)
+
+    def course(self, *, is_takeover: bool) -> TurnCourse:
+        """Its last events."""
+        return TurnCourse(lambda held, control: self._steps(held), _no_next_turn)
+
+    async def _steps(self, held: HeldTurn) -> AsyncGenerator[TurnStep]:
+        folding = self._folding
         reply = folding.message(held.reply)
         last = cut_off(
             ABANDONED, reply, folding.open_calls, open_iteration=folding.open_iteration, request_tokens=0

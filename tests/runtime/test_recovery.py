@@ -30,10 +30,13 @@ from threadkeep.domain.tool_call import ToolCallStatus
 from threadkeep.domain.turn import Lease, TurnStatus
 from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.recovery import LEASE_S, OUTAGE_S, TakeoverPause
+from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import Store, open_database, store_on
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import ScriptedModel, scripted_settings
 from threadkeep.testing.waiting import until
+
+TAKE_OVER = Statement("UPDATE tk_turns SET node_id = 'another', fence = fence + 1 WHERE id = :id")
 
 
 async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, store: Store):
@@ -64,6 +67,22 @@ async def test_turn_of_a_dead_node_gets_every_open_call_closed(nodes: Nodes, sto
     assert (reply.content, reply.usage and reply.usage.estimated) == ("Let me see.", True)
     late = LogChunk(begun.turn.id, shown[-1].seq + 1, shown[-1].seq + 1, "{}")
     assert await store.log.append([(late, 1)]) == set()  # the dead one comes back
+
+
+async def test_turn_that_another_node_takes_over_while_its_log_is_read_is_left_to_that(
+    nodes: Nodes, store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    begun = await begin(store, DEAD)
+    assert await store.log.append([(chunk_of(begun.turn.id, 2, Text("Let me see.")), 1)])
+    events = await stored_events(store, begun.turn.id)
+    node = nodes.start(unknown="scripted")  # it takes nothing over by itself
+    held = await store.log.adopt(begun.turn.id, lease_of(node.id), alone=False)
+    assert held
+    await database.execute(TAKE_OVER(id=begun.turn.id))
+    monkeypatch.setattr("threadkeep.runtime.leases.BEAT_S", 0)  # it is always time to renew the lease
+    await node.runner.resume(held, is_takeover=True)
+    assert node.runner.count_of(begun.conversation.user_id) == 0
+    assert await stored_events(store, begun.turn.id) == events
 
 
 async def test_turn_that_was_begun_and_never_ran_is_ended(nodes: Nodes, store: Store):

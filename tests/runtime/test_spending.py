@@ -11,13 +11,15 @@ import pytest
 
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
-from tests.making import ALICE, NOW, keep_agent, spending_of
-from threadkeep.domain.agent import Agent
+from tests.making import ALICE, NOW, keep_agent, keep_conversation, make_agent, opened, spending_of
+from threadkeep.domain.agent import Agent, AgentCode
+from threadkeep.domain.code import Code
 from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import Budget, Price, Purpose
+from threadkeep.domain.turn import Lease, TurnCode
 from threadkeep.domain.user import User
 from threadkeep.engine.completion import complete
 from threadkeep.metrics import Metrics
@@ -37,6 +39,7 @@ from threadkeep.runtime.spending import Spending
 from threadkeep.storage.spending import ledger
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
 from threadkeep.testing.waiting import until
 
 CENT = Price(input=0, output=10**10)
@@ -261,3 +264,42 @@ async def test_a_call_that_is_cancelled_while_it_reserves_gives_back_what_it_too
 
     await until(is_given_back)
     assert gateway.requests == [] and await charged(store) == []
+
+
+async def held_turn(store: Store) -> HeldTurn:
+    agent = await store.agents.declare(make_agent(None, code=AgentCode("orders", 1)))
+    assert agent is not None
+    await store.users.meet(ALICE, NOW)
+    begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
+    begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders", 1)))
+    await store.turns.begin(opened(begun, Lease("a-node", 1, -1)))
+    return HeldTurn(begun.turn, begun.conversation, begun.assistant_message, 1)
+
+
+@ONLY_SQLITE
+async def test_parallel_calls_of_a_program_share_its_budget_and_its_next_node_pays_for_lost_ones(
+    store: Store,
+):
+    gateway, held = PricedGateway(), await held_turn(store)
+    agent = await store.agents.get(held.conversation.agent_id)
+    assert agent is not None
+    spending, user = limited(store, gateway, "50"), User(ALICE)
+    account = await spending.of_program(user, held, agent)
+    request = ModelRequest("m", "", (), max_tokens=2_000)
+    calls = [account.of_call(name) for name in ("1", "2", "3")]
+    assert calls[0].made_call is None
+    for it in calls[:2]:
+        await it.reserve(gateway.model.model, request)
+    with pytest.raises(BudgetExceeded):
+        await calls[2].reserve(gateway.model.model, request)
+    first, second = (it.made_call for it in calls[:2])
+    assert first and second and first.reservation_id != second.reservation_id
+    await calls[0].release()
+    await calls[2].reserve(gateway.model.model, request)
+    assert await store.ledger.open_reservations() == 2
+    ours = await store.log.adopt(held.turn.id, Lease("b", 1, 10**9), alone=False, codes=[Code("orders", 1)])
+    assert ours is not None
+    await spending.of_program(user, ours, agent)  # it was killed: both may have been made
+    assert await store.ledger.open_reservations() == 0
+    (sum_,) = await charged(store)
+    assert (sum_.calls, sum_.cost, sum_.estimated) == (2, 2 * 2_000 * CENT.output, True)

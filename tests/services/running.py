@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opened
+from threadkeep.domain.code import Code
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, TurnEvent
@@ -25,7 +26,7 @@ from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import Store
-from threadkeep.storage.turn_log import HeldTurn, SqlTurnLog
+from threadkeep.storage.turn_log import NEVER_MS, HeldTurn, SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 
 AWAY = StorageUnavailable("The database is away.")
@@ -78,11 +79,19 @@ class FaultyLog(SqlTurnLog):
             raise AWAY
         return await super().renew(node_id, turn_ids, length_ms)
 
-    async def abandoned(self, node_id: str, *, alone: bool, limit: int) -> Sequence[TurnId]:
+    async def abandoned(
+        self,
+        node_id: str,
+        *,
+        alone: bool,
+        limit: int,
+        codes: Sequence[Code] = (),
+        within_ms: int = NEVER_MS,
+    ) -> Sequence[TurnId]:
         """Turns of the dead, unless the node is stalled."""
         if self._fault.stalled or self._fault.away:
             raise AWAY
-        return await super().abandoned(node_id, alone=alone, limit=limit)
+        return await super().abandoned(node_id, alone=alone, limit=limit, codes=codes, within_ms=within_ms)
 
 
 class FaultyTurns(SqlTurns):
@@ -109,9 +118,10 @@ class FaultyTurns(SqlTurns):
         chunk: LogChunk,
         fence: int,
         *,
-        receipt: TurnReceipt | None = None,
+        receipts: Sequence[TurnReceipt] = (),
         queue_version: int = 0,
         next_turn: BegunTurn | None = None,
+        state: bytes | None = None,
     ) -> None:
         """Keeps a turn's end, or not."""
         await self._fault.hold()
@@ -119,7 +129,13 @@ class FaultyTurns(SqlTurns):
         if what == "before":
             raise AWAY
         await super().end(
-            ended, chunk, fence, receipt=receipt, queue_version=queue_version, next_turn=next_turn
+            ended,
+            chunk,
+            fence,
+            receipts=receipts,
+            queue_version=queue_version,
+            next_turn=next_turn,
+            state=state,
         )
         if what == "after":
             raise AWAY

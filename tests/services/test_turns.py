@@ -48,6 +48,7 @@ from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
@@ -97,15 +98,11 @@ class Talking:
             spending=spending_of(self.store, models),
             clock=system_clock,
         )
-        model_replies = ModelReplies(
-            self.store,
-            equipment,
-            ModelRequests(self.store, prompts, passages, UTC),
-            self.history,
-            self.jobs,
-        )
+        requests = ModelRequests(self.store, prompts, passages, UTC)
+        model_replies = ModelReplies(self.store, equipment, requests, self.history, self.jobs)
+        code_replies = CodeReplies(self.store, model_replies, requests, self.node.programs)
         creations = Creations(self.store.stored_bytes, NO_LIMITS, NO_CAPS)
-        starts = TurnStarts(self.store, self.node.runner, model_replies, NO_LIMITS, creations)
+        starts = TurnStarts(self.store, self.node.runner, model_replies, code_replies, NO_LIMITS, creations)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)
         conversation = await keep_conversation(self.store, await keep_agent(self.store), title="Tools")
         sent = await sending.send(USER, conversation.id, NewMessage("1 + 2?"))

@@ -10,6 +10,8 @@ from typing import Any, cast
 from threadkeep.agents.agent import Agent, check_keys
 from threadkeep.agents.errors import AgentsNotLoaded
 
+_OURS = Path(__file__).parent
+
 
 def load(place: str) -> list[Agent]:
     """The agent, or the list of agents, that a module has under a name: `shop:orders`."""
@@ -37,7 +39,7 @@ def load(place: str) -> list[Agent]:
 
 def load_all(places: Iterable[str]) -> list[Agent]:
     """All agents of several places; refuses two with one key."""
-    agents = [agent for place in places for agent in load(place)]
+    agents = list(dict.fromkeys(agent for place in places for agent in load(place)))
     try:
         check_keys(agents)
     except ValueError as exc:
@@ -69,7 +71,7 @@ def _failure(name: str, error: BaseException) -> str:
         where = f"{error.filename}, line {error.lineno}"
         return f"`{name}` can't be imported: {where}: {type(error).__name__}: {error.msg}"
     places = [it for it in traceback.extract_tb(error.__traceback__) if "importlib" not in it.filename]
-    places = [it for it in places if it.filename != __file__]
+    places = [it for it in places if Path(it.filename).parent != _OURS]
     where = f"{places[-1].filename}, line {places[-1].lineno}: " if places else ""
     return f"`{name}` can't be imported: {where}{what}"
 

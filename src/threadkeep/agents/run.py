@@ -4,7 +4,8 @@ import asyncio
 import contextvars
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -28,6 +29,7 @@ from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    MOST_OPEN_CLAIMS,
     NOTHING,
     Ack,
     Cancel,
@@ -51,6 +53,10 @@ GRACE_S = 2.0
 """How long `finally` blocks may take."""
 MOST_PASSES = 5
 """How often the loop runs at most until the code has reacted to a result."""
+
+
+_PLACES_FOR_USAGE = 4
+"""What a model call has used is claimed without waiting."""
 
 
 class Threading(Protocol):
@@ -96,6 +102,7 @@ class FunctionRun:
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
+        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS - _PLACES_FOR_USAGE)
         self._ids = itertools.count(1)
         self._open: dict[int, asyncio.Future[Run | Result]] = {}
         self._names: dict[int, str] = {}
@@ -247,7 +254,7 @@ class FunctionRun:
         """Says that the code has reacted to a result, once none of its tasks is about to run."""
         if self.cancelled is not None:
             return
-        if passes < MOST_PASSES and any(map(_is_ready, self.tasks)):
+        if passes < MOST_PASSES and _is_any_ready(self.tasks):
             asyncio.get_running_loop().call_soon(self._settle, re, passes + 1)
         else:
             self.send(Settled(re))
@@ -267,7 +274,7 @@ class FunctionRun:
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""
         if self.cancelled is not None:
-            await asyncio.sleep(1 if self._is_void else 0)
+            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0))
         self.check_usable()
 
     def check_outside_step(self, what: str) -> None:
@@ -315,6 +322,16 @@ class FunctionRun:
                 raise self.cancelled_error() from None
             raise
 
+    @asynccontextmanager
+    async def place(self) -> AsyncGenerator[None]:
+        """Waits until the server takes another claim; those that wait go in the order in which they came."""
+        await self.unless_cancelled(self._places.acquire())
+        try:
+            self.check_usable()
+            yield
+        finally:
+            self._places.release()
+
     def open(self, name: str, make: Callable[[int], Claim]) -> int:
         """Claims something; returns its number."""
         id_ = next(self._ids)
@@ -354,11 +371,12 @@ class FunctionRun:
         """Claims something that the server does; returns its value."""
         await self.check()
         self.check_outside_step(name)
-        id_ = self.open(name, make)
-        try:
-            answer = await self.answer(id_)
-        finally:
-            self.close(id_)
+        async with self.place():
+            id_ = self.open(name, make)
+            try:
+                answer = await self.answer(id_)
+            finally:
+                self.close(id_)
         if isinstance(answer, Run):
             raise TurnMisused(f"The server asked the program to run {name}, which is no step.")
         return answer.value
@@ -386,12 +404,17 @@ def is_in_step() -> bool:
     return current_step.get() is not None
 
 
-def _is_ready(task: "asyncio.Task[Any]") -> bool:
-    """Whether a task runs, is about to run, or has ended without its waiters knowing yet."""
-    if task.done():
-        return True  # it leaves the run's tasks when its waiters are told
-    waits_for = getattr(task, "_fut_waiter", None)
-    return waits_for is None or waits_for.done()
+def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
+    """Whether a task is about to run, or has ended without its waiters knowing yet.
+
+    One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
+    either; it leaves the run's tasks when its waiters are told.
+    """
+    for task in tasks:
+        waits_for = getattr(task, "_fut_waiter", None)
+        if waits_for is None or waits_for.done():
+            return True
+    return False
 
 
 def note_task(loop: asyncio.AbstractEventLoop, coro: Any, **options: Any) -> "asyncio.Task[Any]":

@@ -5,6 +5,7 @@ import functools
 import inspect
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, cast
 
 from msgspec import Raw
 
-from threadkeep.agents.errors import AmbiguousStep, NotJson, StepResultInvalid, StepResultTooLarge
+from threadkeep.agents.errors import AgentError, AmbiguousStep, NotJson, StepResultInvalid, StepResultTooLarge
 from threadkeep.agents.failures import record
 from threadkeep.agents.output import text_item
 from threadkeep.agents.replies import Result, Thought, Usage
@@ -255,11 +256,12 @@ class OpenSteps:
     """The steps of one run whose functions run or wait to."""
 
     def __init__(self) -> None:
-        self._open: list[Step] = []
+        self._open = defaultdict[tuple[str, str, str], list[Step]](list)
 
     def add(self, step: Step) -> None:
         """Refuses a step that nothing tells apart from one that is open."""
-        if any(it.place == step.place and not _is_same(it, step) for it in self._open):
+        alike = self._open[step.place]
+        if not all(_is_same(it, step) for it in alike):
             bare = step.name.rpartition(".")[2]
             how = (
                 "and take no arguments"
@@ -270,11 +272,13 @@ class OpenSteps:
                 f"Two steps named `{step.name}` run at once {how}. Pass the values as arguments, "
                 f"`turn.step({bare}, value)`, or give each a `key` of its own."
             )
-        self._open.append(step)
+        alike.append(step)
 
     def remove(self, step: Step) -> None:
         """A step has ended."""
-        self._open = [it for it in self._open if it is not step]
+        self._open[step.place] = [it for it in self._open[step.place] if it is not step]
+        if not self._open[step.place]:
+            del self._open[step.place]
 
 
 def _is_same(one: Step, other: Step) -> bool:
@@ -289,6 +293,14 @@ async def take(run: FunctionRun, open_steps: OpenSteps, step: Step) -> Any:
     await run.check()
     run.check_outside_step(f"The step `{step.name}`")
     open_steps.add(step)
+    try:
+        async with run.place():
+            return _read(step, await _taken(run, step))
+    finally:
+        open_steps.remove(step)
+
+
+async def _taken(run: FunctionRun, step: Step) -> Raw:
     id_ = run.open(step.name, step.claim)
     cause: BaseException | None = None
     try:
@@ -303,9 +315,9 @@ async def take(run: FunctionRun, open_steps: OpenSteps, step: Step) -> Any:
             raise exc from cause  # the first run has more to show than the record
         raise
     finally:
-        open_steps.remove(step)
         run.close(id_)
-    return _read(step, cast("Any", answer).value)
+    assert not isinstance(answer, Run)
+    return answer.value
 
 
 def _read(step: Step, value: Raw) -> Any:
@@ -340,7 +352,8 @@ class _Attempts:
             current_step.reset(token)
         took_ms = round((time.monotonic() - began) * 1000)
         if error is not None:
-            return StepDone(self._go.re, error=record(error), duration_ms=took_ms), error
+            is_shown = isinstance(error, AgentError)
+            return StepDone(self._go.re, error=record(error), shown=is_shown, duration_ms=took_ms), error
         return StepDone(self._go.re, value=Raw(value), duration_ms=took_ms), None
 
     async def _until_final(self) -> tuple[bytes, BaseException | None]:
@@ -449,19 +462,24 @@ async def _in_thread(run: FunctionRun, iterator: Iterator[object]) -> AsyncItera
 
 def report(run: FunctionRun, usage: Usage, scope: str) -> "asyncio.Future[Any]":
     """Reports a model call of the program's own; nobody has to wait for the answer."""
-    step = current_step.get()
-
-    def make(id_: int) -> UsageClaim:
-        return UsageClaim(
-            id=id_,
-            model=usage.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cost=usage.cost,
-            scope=scope,
-            step=step.id if step is not None else None,
-        )
-
     run.check_usable()
-    return run.watch(run.open("The usage", make))
+    step = current_step.get()
+    if step is not None:
+        run.send(_usage_claim(0, usage, scope, step.id))
+        reported: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        reported.set_result(None)
+        return reported
+    return run.watch(run.open("The usage", lambda id_: _usage_claim(id_, usage, scope, None)))
+
+
+def _usage_claim(id_: int, usage: Usage, scope: str, step: int | None) -> UsageClaim:
+    return UsageClaim(
+        id=id_,
+        model=usage.model,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cost=usage.cost,
+        scope=scope,
+        step=step,
+    )

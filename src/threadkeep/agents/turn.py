@@ -33,6 +33,7 @@ from threadkeep.wire.programs import (
     AskClaim,
     CallClaim,
     CallReturned,
+    Claim,
     Effect,
     FileItem,
     HitItem,
@@ -319,7 +320,7 @@ class Turn(TurnFacts):
                 show=show,
             )
 
-        replied = decode(await self._run.claim("turn.model", make), ModelReply)
+        replied = await self._claim("turn.model", make, ModelReply)
         try:
             return wanted.read(replied, is_shown=show, steering=steering)
         except Unstorable as exc:
@@ -359,7 +360,7 @@ class Turn(TurnFacts):
         def make(id_: int) -> CallClaim:
             return CallClaim(id=id_, tool=tool, arguments=arguments, scope=self._scope, call_id=call_id)
 
-        return decode(await self._run.claim("turn.call", make), CallReturned)
+        return await self._claim("turn.call", make, CallReturned)
 
     async def tools(self) -> list[ServerTool]:
         """The tools of the agent's servers, and of the client."""
@@ -370,7 +371,7 @@ class Turn(TurnFacts):
     async def ask(self, message: str, choices: Sequence[str] | None = None, type: Any = None) -> Any:  # noqa: A002
         """Asks the user; None if they decline. The turn may wait for days: the function starts again then."""
         schema, kind, is_wrapped = _question(choices, type)
-        answer = decode(await self._ask(message, schema), Any)
+        answer = await self._ask(message, schema)
         if answer is None:
             return None
         try:
@@ -380,13 +381,13 @@ class Turn(TurnFacts):
 
     async def approve(self, message: str) -> bool:
         """Asks the user for a yes or a no; no answer is a no."""
-        return decode(await self._ask(message, _YES_OR_NO), Any) == "yes"
+        return await self._ask(message, _YES_OR_NO) == "yes"
 
-    async def _ask(self, message: str, schema: dict[str, Any] | None) -> Raw:
+    async def _ask(self, message: str, schema: dict[str, Any] | None) -> Any:
         def make(id_: int) -> AskClaim:
             return AskClaim(id=id_, message=storable(message), scope=self._scope, schema=schema)
 
-        return await self._run.claim("turn.ask", make)
+        return await self._claim("turn.ask", make, Any)
 
     async def steering(self) -> list[str]:
         """What the user has sent meanwhile, and the agent was not given yet."""
@@ -419,7 +420,14 @@ class Turn(TurnFacts):
         def make(id_: int) -> TakeClaim:
             return TakeClaim(id=id_, what=what, scope=self._scope, limit=limit, as_context=as_context)
 
-        return decode(await self._run.claim(f"turn.{what}", make), kind)
+        return await self._claim(f"turn.{what}", make, kind)
+
+    async def _claim(self, name: str, make: Callable[[int], Claim], kind: Any) -> Any:
+        value = await self._run.claim(name, make)
+        try:
+            return decode(value, kind)
+        except Unstorable as exc:
+            raise TurnError(f"What the server recorded of {name} can't be read: {exc}.") from exc
 
     # Records
 

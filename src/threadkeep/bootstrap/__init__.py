@@ -15,9 +15,10 @@
 `create_app` puts the HTTP app in front.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
+from threadkeep.agents import Agent, load_all
 from threadkeep.bootstrap.documents import file_intake
 from threadkeep.bootstrap.models import (
     build_models,
@@ -59,15 +60,18 @@ def create_app(
     settings: Settings | None = None,
     *,
     current_user: CurrentUser | None = None,
+    agents: Sequence[Agent] = (),
     siblings: Siblings | None = None,
 ) -> Threadkeep:
     """Threadkeep as an ASGI app. `current_user(request)` lets a host application identify the user.
 
+    `agents` are functions that are agents (`threadkeep.agents`), beside those that the settings name.
     `siblings` is for `threadkeep serve`: the processes of the same server.
     """
     settings = settings or Settings.load()
+    agents = [*load_all(settings.agents), *agents]
     door = sign_in(settings, current_user)
-    runtime = Runtime(settings, is_local=current_user is None and not settings.signs_in)
+    runtime = Runtime(settings, agents, is_local=current_user is None and not settings.signs_in)
 
     @asynccontextmanager
     async def running() -> AsyncGenerator[None]:

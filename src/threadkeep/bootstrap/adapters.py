@@ -1,9 +1,11 @@
 """What the services need from the outside, opened."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from threadkeep.agents import Agent as CodeAgent
+from threadkeep.agents import LocalPrograms
 from threadkeep.bootstrap.documents import build_embedder
 from threadkeep.bootstrap.limits import build_allowances, build_spending
 from threadkeep.bootstrap.models import build_models
@@ -44,12 +46,14 @@ class Adapters:
     loops: Loops
     alone: bool
     """Whether no other node works on the database."""
+    programs: LocalPrograms
+    """The agents in code of this process."""
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
 
 
 async def open_adapters(
-    settings: Settings, environment: ServerEnvironment, opened: AsyncExitStack
+    settings: Settings, environment: ServerEnvironment, agents: Sequence[CodeAgent], opened: AsyncExitStack
 ) -> Adapters:
     """Opens them one after the other; `opened` closes them in reverse order."""
     metrics, loops = Metrics(), Loops()
@@ -65,6 +69,8 @@ async def open_adapters(
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
+    programs = LocalPrograms(agents)
+    opened.push_async_callback(programs.close)
     return Adapters(
         store=store,
         jobs=SqlJobs(database),
@@ -79,5 +85,6 @@ async def open_adapters(
         metrics=metrics,
         loops=loops,
         alone=database.dialect == "sqlite",
+        programs=programs,
         on_program=environment.on_program,
     )

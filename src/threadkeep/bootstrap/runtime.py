@@ -1,10 +1,12 @@
 """Everything that runs while the app does."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 
+from threadkeep.agents import Agent as CodeAgent
 from threadkeep.bootstrap.adapters import open_adapters
 from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_server_environment
@@ -19,8 +21,9 @@ from threadkeep.settings import Settings
 class Runtime:
     """Everything that runs while the app does. Starts on first use: a host may not run our lifespan."""
 
-    def __init__(self, settings: Settings, *, is_local: bool) -> None:
+    def __init__(self, settings: Settings, agents: Sequence[CodeAgent] = (), *, is_local: bool) -> None:
         self._settings = settings
+        self._agents = agents
         environment = build_server_environment(settings, settings.workspaces, closes_ports=is_local)
         # Without sign-in, a program would be the admin `local`, and can't tell us the token.
         on_program = partial(require_token, settings.data)
@@ -49,7 +52,7 @@ class Runtime:
 
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
-            adapters = await open_adapters(self._settings, self._environment, started)
+            adapters = await open_adapters(self._settings, self._environment, self._agents, started)
             services = await start_services(self._settings, adapters, started)
             self._closing = started.pop_all()
         return services

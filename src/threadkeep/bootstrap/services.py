@@ -9,6 +9,7 @@ from threadkeep.bootstrap.documents import build_files, file_intake
 from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
 from threadkeep.bootstrap.models import build_tester, has_guide
+from threadkeep.bootstrap.programs import declare_programs
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.domain.caps import OperatorCaps
@@ -53,6 +54,7 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
@@ -64,6 +66,7 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
+from threadkeep.services.steps import Steps
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -120,6 +123,7 @@ async def _start_agents(
     await agents.ensure_default()
     if has_guide(settings):
         await agents.ensure_guide()
+    await declare_programs(agents, adapters.programs.declarations)
     return agents
 
 
@@ -134,6 +138,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         alone=adapters.alone,
         zone=settings.zone,
         priced=adapters.spending.priced,
+        programs=adapters.programs,
     )
 
 
@@ -198,16 +203,14 @@ def _build_parts(
 async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) -> TurnStarts:
     """What starts turns; those that the previous process left resume immediately."""
     store, node, caps = adapters.store, parts.node, parts.caps
-    replies = ModelReplies(
-        store,
-        parts.equipment,
-        ModelRequests(store, parts.prompts, parts.passages, settings.zone),
-        parts.background.history,
-        parts.background.jobs,
-    )
-    starts = TurnStarts(store, node.runner, replies, adapters.allowances, parts.creations, caps)
+    requests = ModelRequests(store, parts.prompts, parts.passages, settings.zone)
+    replies = ModelReplies(store, parts.equipment, requests, parts.background.history, parts.background.jobs)
+    code_replies = CodeReplies(store, replies, requests, node.programs)
+    starts = TurnStarts(store, node.runner, replies, code_replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours
-    node.runner.resume_with(ResumedTurns(store, replies, starts, within_hours=within_hours, caps=caps))
+    node.runner.resume_with(
+        ResumedTurns(store, replies, starts, code_replies, within_hours=within_hours, caps=caps)
+    )
     await node.recover_abandoned()
     return starts
 
@@ -269,6 +272,7 @@ def _build_services(
         outside=Outside(store, agents, conversations, sending, approvals, clock),
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
+        steps=Steps(store, turns),
         reruns=Reruns(store, parts.equipment, parts.places, caps),
         completions=Completions(
             store,

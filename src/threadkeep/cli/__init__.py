@@ -73,6 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             host=getattr(given, "host", None),
             port=getattr(given, "port", None),
             processes=getattr(given, "processes", None),
+            agents=getattr(given, "agents", None),
             require_token=getattr(given, "require_token", None),
             data=given.data,
         )

@@ -177,6 +177,7 @@ class BlockingClient:
     abort = _waited(Client.abort)
     turn = _waited(Client.turn)
     receipt = _waited(Client.receipt)
+    steps = _iterated(Client.steps)
     feedback = _waited(Client.feedback)
     agent_feedback = _iterated(Client.agent_feedback)
     rerun = _waited(Client.rerun)

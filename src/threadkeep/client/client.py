@@ -29,6 +29,7 @@ from threadkeep.wire.models import ModelsView, ModelView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
 from threadkeep.wire.rated_answers import RatedAnswerView
 from threadkeep.wire.reruns import RerunView
+from threadkeep.wire.steps import StepView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.view import View
 from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
@@ -582,6 +583,14 @@ class Client:
     async def receipt(self, turn_id: str) -> ReceiptView:
         """What the model received in a turn."""
         return await self._connection.ask(ReceiptView, "GET", f"/api/turns/{turn_id}/context")
+
+    def steps(self, turn_id: str, *, values: bool = False) -> AsyncGenerator[StepView]:
+        """What an agent in code did in a turn, in order of begin.
+
+        With `values`, results and hidden steps, too, if the agent's insides are yours to see.
+        """
+        query = {"values": "true" if values else None}
+        return self._connection.pages(StepView, f"/api/turns/{turn_id}/steps", query)
 
     async def feedback(
         self, message_id: str, rating: Rating | None, *, note: str = "", share_text: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, InvalidRequest
@@ -188,11 +188,27 @@ class AgentCode:
     """Identifies the program for ever."""
     version: int
     declared: tuple[str, ...] = ()
-    """The fields and settings that the code declares; the latter as `settings.starters`. Nobody else changes
-    them.
-    """
+    """What only the code changes, by the names that clients see: `systemPrompt`, `settings.starters`."""
     timeout_s: float | None = None
     max_steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """How a program stands, on all nodes together."""
+
+    workers: int = 0
+    """How many processes can run it now."""
+    is_awaited: bool = False
+    """Whether it ran a short while ago, so that it is worth waiting for."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether anybody can run it now."""
+        return self.workers > 0
+
+
+ABSENT = Served()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +244,12 @@ class Agent:
             if len(text) > most:
                 raise InvalidRequest(f"`{param}` can have at most {most} characters.", param=param)
             check_storable(text, param)
+
+    @property
+    def timeout_s(self) -> float:
+        """How long a reply may take: the smaller of what its owner and its code allow; 0 means no limit."""
+        limits = self.settings.generation_timeout_s, (self.code and self.code.timeout_s) or 0
+        return min(filter(None, limits), default=0)
 
     def is_visible_to(self, user: User) -> bool:
         """Whether a user may see this agent and talk to it."""
@@ -292,15 +314,15 @@ class Agent:
         assert newer.code is not None
         before = set(self.code.declared) if self.code else set[str]()
         names = before | set(newer.code.declared)
-        fields = {it: getattr(newer, it) for it in names if "." not in it}
-        settings = {it.partition(".")[2]: _field(newer, it) for it in names if "." in it}
+        fields = {_snake(it): _field(newer, it) for it in names if "." not in it}
+        settings = {_snake(it.partition(".")[2]): _field(newer, it) for it in names if "." in it}
         timeout_s = newer.code.timeout_s
         if timeout_s is not None and (self.code is None or self.code.timeout_s != timeout_s):
             settings["generation_timeout_s"] = timeout_s
         return replace(
             self,
-            **fields,
-            settings=replace(self.settings, **settings),
+            **cast("dict[str, Any]", fields),
+            settings=replace(self.settings, **cast("dict[str, Any]", settings)),
             code=newer.code,
             updated_at=newer.updated_at,
             version=self.version + 1,
@@ -309,7 +331,11 @@ class Agent:
 
 def _field(agent: Agent, name: str) -> object:
     first, _, setting = name.partition(".")
-    return getattr(agent.settings, setting) if setting else getattr(agent, first)
+    return getattr(agent.settings, _snake(setting)) if setting else getattr(agent, _snake(first))
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{it.lower()}" if it.isupper() else it for it in name)
 
 
 def _letters(name: str) -> str:

@@ -6,7 +6,7 @@ A call under a budget reserves what it can cost at most, across all nodes; its c
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, TurnId, UserId
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, Payer, Purpose
 
@@ -46,6 +46,8 @@ class Reservation:
     currency: str
     fence: int | None = None
     """The fence of the node that runs the turn; None outside a turn."""
+    turn_id: TurnId | None = None
+    """The turn, if it can make several calls at once; then each has an id of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,16 @@ class RunningTurn:
     conversation_id: ConversationId
     user_id: UserId
     agent_id: AgentId
-    node_id: str
+    node_id: str | None
+    """None if no node runs it at the moment."""
     model: str | None
     started_at: int
     is_aborting: bool
     is_stalled: bool
+    code: TurnCode | None = None
+    """Set if its agent is a program."""
+
+    @property
+    def waits_for_program(self) -> bool:
+        """Whether no node runs it, since none has its program."""
+        return self.code is not None and self.node_id is None

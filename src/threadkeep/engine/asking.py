@@ -6,7 +6,7 @@ from contextlib import aclosing
 from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import EventBody, ToolCalled, UsageReported
 from threadkeep.domain.message import Usage
-from threadkeep.engine.journal import JournalEntry
+from threadkeep.engine.journal import CallPaid, JournalEntry
 from threadkeep.engine.model_call import CallTool, ModelCall, reply_events
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.turn_models import TurnModels
@@ -91,6 +91,11 @@ class ModelAsking:
         """What the reply has said since it called its first tool: shown with its end, or with the turn's."""
         unshown, self._unshown = self._unshown, []
         return unshown
+
+    @property
+    def made_call(self) -> CallPaid | None:
+        """The last call, for the log: None where its turn makes one at a time."""
+        return self._spending.made_call
 
     def report(self) -> Iterator[UsageReported]:
         """The usage of the last call, unless it is already reported."""

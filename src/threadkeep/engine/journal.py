@@ -77,6 +77,16 @@ class CodeStarted(Struct, frozen=True, omit_defaults=True, tag="code"):
     sdk: str = ""
 
 
+class CallPaid(Struct, frozen=True, tag="paid"):
+    """Which model call the usage event after this is of: what was reserved for it, and when it was made.
+
+    Only where a turn can make several calls at once; elsewhere both are the turn's.
+    """
+
+    reservation_id: str
+    at: int
+
+
 class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
     """A claim of a program is about to be carried out; its key identifies it when the code runs again."""
 
@@ -135,6 +145,7 @@ JournalEntry = (
     | ModelChosen
     | BegunByAdmin
     | CodeStarted
+    | CallPaid
     | StepBegun
     | StepEnded
     | StateSaved
@@ -147,6 +158,7 @@ JOURNAL_ENTRIES = (
     ModelChosen,
     BegunByAdmin,
     CodeStarted,
+    CallPaid,
     StepBegun,
     StepEnded,
     StateSaved,

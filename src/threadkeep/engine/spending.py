@@ -6,6 +6,7 @@ from typing import Protocol
 from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.message import Usage
 from threadkeep.domain.model import Model
+from threadkeep.engine.journal import CallPaid
 from threadkeep.ports.gateway import ModelRequest
 
 Priced = Callable[[str | None, Usage], Usage]
@@ -28,6 +29,11 @@ class ModelSpending(Protocol):
     @property
     def is_limited(self) -> bool:
         """Whether a budget applies."""
+        ...
+
+    @property
+    def made_call(self) -> CallPaid | None:
+        """The last call, for the log: None where its turn makes one at a time."""
         ...
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
@@ -62,6 +68,7 @@ class FreeSpending:
 
     is_limited = False
     refused = None
+    made_call = None
 
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """The request as it is."""

@@ -39,6 +39,7 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
+from threadkeep.services.steps import Steps
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -75,6 +76,7 @@ class Services:
     briefings: Briefings
     import_runs: ImportRuns
     receipts: Receipts
+    steps: Steps
     feedback: Feedbacks
     reruns: Reruns
     memories: Memories

@@ -13,7 +13,6 @@ Followers get the values back in place (`has_references`, `put_back`); no client
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -41,11 +40,10 @@ _decode_private = msgspec.json.Decoder(_Private).decode
 _decode_entry = msgspec.json.Decoder(JournalEntry).decode
 
 
-def is_whole(chunks: Sequence[LogChunk]) -> bool:
-    """Whether a log has every event from the first on."""
-    if not chunks or chunks[0].first_seq != 1:
-        return False
-    return all(after.first_seq == before.last_seq + 1 for before, after in pairwise(chunks))
+def continues(chunks: Sequence[LogChunk], seq: int) -> bool:
+    """Whether chunks have every event from the one after `seq` on."""
+    lasts = [seq, *(chunk.last_seq for chunk in chunks[:-1])]
+    return all(chunk.first_seq == last + 1 for chunk, last in zip(chunks, lasts, strict=True))
 
 
 def encode_chunk(entries: Iterable[LogEntry]) -> str:

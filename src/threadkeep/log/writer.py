@@ -39,8 +39,8 @@ from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, JournalEntry, StepEnded
-from threadkeep.log.format import LogEntry, decode_chunk, encode_chunk
+from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallPaid, JournalEntry, StepEnded
+from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
@@ -90,14 +90,16 @@ class TurnLog:
         self.live = LiveLog(turn_id)
         self.folding = Folding()
         self.error: Exception | None = None
-        self.receipt: TurnReceipt | None = None
-        """Of the turn's request, until it is stored."""
+        self.receipts: dict[int, TurnReceipt] = {}
+        """Of the turn's requests, by call, until they are stored."""
         self.state: bytes | None = None
         """What the turn's program keeps with the reply, stored with the turn's end."""
         self.taken_at = 0
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
         self._writer = writer
+        self._paid: CallPaid | None = None
+        """The model call of which the next usage event is, if the turn can make several at once."""
         self._pending: list[tuple[int, Written]] = []
 
     async def add(self, body: Written, *more: Written, at_once: bool = False) -> None:
@@ -142,33 +144,22 @@ class TurnLog:
             self.error = exc
             raise
 
-    def fill(self, chunks: Sequence[LogChunk], entries: Iterable[LogEntry]) -> None:
-        """Loads a turn's stored log; new events follow it."""
-        for entry in entries:
-            if isinstance(entry, TurnEvent):
-                self._fold(entry)
-        self.live.extend(chunks)
-
-    def fill_readable(self, chunks: Sequence[LogChunk]) -> None:
-        """Loads as much of a damaged log as is readable."""
-        self.folding = Folding()
-        try:
-            for chunk in chunks:
-                for event in decode_chunk(chunk.events):
-                    self._fold(event)
-        except DAMAGED:
-            pass
-        self.folding.last_seq = max((chunk.last_seq for chunk in chunks), default=0)
+    def take_in(self, entry: LogEntry) -> None:
+        """The next entry of the turn's stored log, before anything else is added; new events follow it."""
+        if isinstance(entry, TurnEvent):
+            self._fold(entry)
 
     def _number(self, at: int, body: Written, charges: list[Charge]) -> LogEntry:
         """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""
         if isinstance(body, JOURNAL_ENTRIES):
+            if isinstance(body, CallPaid):
+                self._paid = body
             return body
         if isinstance(body, IterationRestart) and not body.from_seq:
             body = replace(body, from_seq=self.folding.call_seq)
         event = TurnEvent(self.turn_id, self.folding.last_seq + 1, at, body)
         if isinstance(body, UsageReported):
-            charges.append(self._charge(body))
+            charges.append(self._charge(body, at))
         self._fold(event)
         return event
 
@@ -177,18 +168,20 @@ class TurnLog:
             self.called_at = event.at
         self.folding.add(event)
 
-    def _charge(self, reported: UsageReported) -> Charge:
+    def _charge(self, reported: UsageReported, reported_at: int) -> Charge:
         """The ledger's row of a model call, in the period in which it was made."""
+        paid, self._paid = self._paid, None
+        called_at = paid.at if paid else self.called_at or reported_at
         return Charge(
             id=new_uuid(),
             payer=self._payer,
             purpose=Purpose.TURN,
             model=reported.model,
             usage=reported.usage,
-            at=self.called_at,
-            day=day_of(self.called_at, self._zone),
+            at=called_at,
+            day=day_of(called_at, self._zone),
             is_first=not self.folding.has_usage,
-            reservation_id=self.turn_id,
+            reservation_id=paid.reservation_id if paid else self.turn_id,
         )
 
     def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
@@ -303,26 +296,26 @@ class LogWriter:
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
-        receipts: dict[TurnLog, TurnReceipt] = {}
+        receipts: list[tuple[TurnLog, TurnReceipt]] = []
         for turn_log in logs:
             if turn_log.error is not None:  # earlier events aren't stored: this would leave a gap
                 continue
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
-                if turn_log.receipt is not None:
-                    receipts[turn_log] = turn_log.receipt
+                receipts += ((turn_log, it) for it in turn_log.receipts.values())
             except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
-            accepted = await self._append(list(chunks.items()), list(receipts.items()))
+            accepted = await self._append(list(chunks.items()), receipts)
         except Exception as exc:
             log.exception("couldn't store the logs of %d turns", len(chunks))
-            for turn_log in {**chunks, **receipts}:
+            for turn_log in (*chunks, *(it for it, _ in receipts)):
                 turn_log.error = exc
             return
-        for turn_log in receipts:
-            turn_log.receipt = None
+        for turn_log, receipt in receipts:
+            if turn_log.receipts.get(receipt.call) is receipt:
+                del turn_log.receipts[receipt.call]
         now = self._clock()
         for turn_log, chunk in chunks.items():
             if chunk.turn_id in accepted:

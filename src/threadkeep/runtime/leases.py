@@ -2,8 +2,10 @@
 
 import time
 
+from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Lease
 from threadkeep.log.writer import TurnLost
+from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import LEASE_MS
@@ -14,6 +16,26 @@ FIRST_FENCE = 1
 def lease_of(node_id: str) -> Lease:
     """The lease with which a node begins a turn or takes one over."""
     return Lease(node_id, FIRST_FENCE, LEASE_MS)
+
+
+class KeptLease:
+    """The lease of a turn that this node has taken over and doesn't run yet, because it reads its log."""
+
+    def __init__(self, node_id: str, store: SqlTurnLog, turn_id: TurnId) -> None:
+        self._node_id = node_id
+        self._store = store
+        self._turn_id = turn_id
+        self._kept_at = time.monotonic()
+
+    async def keep(self) -> bool:
+        """Renews it if it is time to; returns whether to abort the turn. TurnLost if another node has it."""
+        if time.monotonic() - self._kept_at < BEAT_S:
+            return False
+        held = await self._store.renew(self._node_id, [self._turn_id], LEASE_MS)
+        if self._turn_id not in held:
+            raise TurnLost
+        self._kept_at = time.monotonic()
+        return held[self._turn_id]
 
 
 class Leases:

@@ -8,8 +8,9 @@ from datetime import UTC, tzinfo
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import WaitingEnd
 from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import Turn, TurnCode
 from threadkeep.domain.user_events import UserEvent
+from threadkeep.engine.code.programs import Programs
 from threadkeep.engine.spending import Priced, at_no_price
 from threadkeep.log.live import LiveLog
 from threadkeep.log.writer import LogWriter
@@ -21,6 +22,7 @@ from threadkeep.runtime.following import Follower, Following
 from threadkeep.runtime.heartbeat import beat
 from threadkeep.runtime.leases import Leases
 from threadkeep.runtime.mirrors import Mirrors
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.recovery import Recovery
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
@@ -50,6 +52,7 @@ class Node:
         alone: bool,
         zone: tzinfo = UTC,
         priced: Priced = at_no_price,
+        programs: Programs | None = None,
     ) -> None:
         self.id = new_uuid()
         self._store = store
@@ -62,6 +65,7 @@ class Node:
             on_wrote=self._mirrors.wake,
             on_abort=lambda it: self._running.stop(it, "abort"),
             on_decided=self._running.nudge,
+            on_needed=self._look_for_turns,
         )
         self._writer = LogWriter(
             store.log,
@@ -75,15 +79,23 @@ class Node:
         )
         turn_ends = TurnEnds(store, self._writer, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
-        self.runner = Runner(self.id, store, self._running, self._writer, turn_ends, steering, self._signals)
+        self.programs = NodePrograms(self.id, store.programs, programs)
+        self.runner = Runner(
+            self.id, store, self._running, self._writer, turn_ends, steering, self._signals, self.programs
+        )
         followers = Followers(store.log, self._running)
         self._following = Following(store, self._running, self._mirrors, followers)
         leases = Leases(self.id, store.log, self._running)
-        self._recovery = Recovery(self.id, store, self._running, self.runner, clock, alone=alone)
+        self._recovery = Recovery(
+            self.id, store, self._running, self.runner, clock, self.programs, alone=alone
+        )
+        self._needed = asyncio.Event()
         # Separate, so that our leases don't expire while we take over many turns of a dead node.
         self._beats = [
             beat(loops, "renewal of leases", leases.renew),
             beat(loops, "takeover of turns", self._recovery.recover_abandoned),
+            loops.start("takeover of turns that need a program", self._recover_needed),
+            beat(loops, "sight of programs", self.programs.note_seen),
             beat(loops, "expiry of approvals", self._recovery.end_expired),
             beat(loops, "end of turns that nobody follows", followers.look),
             beat(loops, "rest of moved paths", store.branches.settle),
@@ -102,10 +114,24 @@ class Node:
         """Continues a turn whose user has decided; another node does if this one is ending or doesn't know
         the turn's model.
         """
-        if self.runner.can_resume and not self._recovery.leaves(held.turn.id, held.turn.model):
+        turn, code = held.turn, held.turn.code
+        has_code = code is None or self.programs.can_run(code)
+        if self.runner.can_resume and has_code and not self._recovery.leaves(turn.id, turn.model, code):
             await self.runner.resume(held)
         else:
-            await self._store.log.release(held.turn.id, held.fence)
+            await self._store.log.release(turn.id, held.fence)
+            if code is not None:
+                await self._signals.needs(code.key)
+
+    def _look_for_turns(self, key: str) -> None:
+        """A turn needs a program: if we have it, takes it over without waiting for the next heartbeat."""
+        if self.programs.can_run(TurnCode(key)):
+            self._needed.set()
+
+    async def _recover_needed(self) -> None:
+        await self._needed.wait()
+        self._needed.clear()
+        await self._recovery.recover_abandoned()
 
     async def decided(self, turn_id: TurnId) -> None:
         """Notifies the node that runs a turn that its user has decided."""
@@ -132,8 +158,10 @@ class Node:
 
     async def _stop_once(self, turn_id: TurnId) -> LiveLog:
         """Stops a turn where it is now; returns its log once that is closed."""
-        if not self._running.stop(turn_id, "abort") and not await self._recovery.end_waiting(
-            turn_id, "abort"
+        if not (
+            self._running.stop(turn_id, "abort")
+            or await self._recovery.end_waiting(turn_id, "abort")
+            or await self._recovery.end_ownerless(turn_id, "abort")
         ):
             await self._store.log.request_abort(turn_id)
             await self._signals.abort(turn_id)

@@ -7,11 +7,13 @@ from functools import partial
 
 from threadkeep.clock import Clock
 from threadkeep.domain.ids import TurnId
+from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.stop import StopReason
 from threadkeep.loops import SomeFailed, do_each
 from threadkeep.program_log import Subject, about
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.storage.store import Store
@@ -56,6 +58,7 @@ class Recovery:
         running: NodeTurns,
         runner: Runner,
         clock: Clock,
+        programs: NodePrograms,
         *,
         alone: bool,
     ) -> None:
@@ -65,6 +68,7 @@ class Recovery:
         self._running = running
         self._runner = runner
         self._alone = alone
+        self._programs = programs
         self._free = asyncio.Lock()
         self._takeover_pause = TakeoverPause()
         self._left_until: dict[TurnId, float] = {}
@@ -75,9 +79,12 @@ class Recovery:
         """Leaves a turn alone for a while, as if nobody were there to take it over."""
         self._left_until[turn_id] = time.monotonic() + for_s
 
-    def leaves(self, turn_id: TurnId, model: str | None) -> bool:
-        """Leaves a turn to nodes that know its model, unless there are none: then we end it after a while."""
-        if self._alone or self._runner.knows(model):
+    def leaves(self, turn_id: TurnId, model: str | None, code: TurnCode | None) -> bool:
+        """Leaves a turn to nodes that know its model, unless there are none: then we end it after a while.
+
+        A program chooses its models itself, and storage knows whose turns we can run.
+        """
+        if self._alone or code is not None or self._runner.knows(model):
             self._unknown_since.pop(turn_id, None)
             return False
         now = time.monotonic()
@@ -88,7 +95,13 @@ class Recovery:
         if not self._runner.can_resume:
             return
         async with self._free:
-            found = await self._store.log.abandoned(self._node_id, alone=self._alone, limit=MOST_AT_ONCE)
+            found = await self._store.log.abandoned(
+                self._node_id,
+                alone=self._alone,
+                limit=MOST_AT_ONCE,
+                codes=self._programs.codes,
+                within_ms=self._runner.resumes_within_ms,
+            )
             if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
                 return
             now = time.monotonic()
@@ -117,11 +130,28 @@ class Recovery:
             await self._runner.resume(held, stop_reason=reason)
         return held is not None
 
+    async def end_ownerless(self, turn_id: TurnId, reason: StopReason) -> bool:
+        """Ends a program's turn that no node runs; False if it isn't one."""
+        if not self._runner.can_resume:
+            return False
+        held = await self._store.log.adopt_ownerless(turn_id, lease_of(self._node_id))
+        if held is not None:
+            await self._runner.resume(held, stop_reason=reason)
+        return held is not None
+
     async def _recover(self, turn_id: TurnId) -> None:
         running = await self._store.turns.get_active(turn_id)
-        if running is None or (not running.is_aborting and self.leaves(turn_id, running.model)):
+        if running is None:
             return
-        held = await self._store.log.adopt(turn_id, lease_of(self._node_id), alone=self._alone)
+        if not running.is_aborting and self.leaves(turn_id, running.model, running.code):
+            return
+        held = await self._store.log.adopt(
+            turn_id,
+            lease_of(self._node_id),
+            alone=self._alone,
+            codes=self._programs.codes,
+            within_ms=self._runner.resumes_within_ms,
+        )
         if held is not None:
             await self._runner.resume(held, is_takeover=True)
 

@@ -5,9 +5,11 @@ A turn that this node takes over, or that continues after its user's decision, r
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import BegunTurn, EndedTurn, WaitingEnd
@@ -17,12 +19,16 @@ from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED
+from threadkeep.engine.fold import Folding
 from threadkeep.engine.stop import StopReason
-from threadkeep.log.format import LogEntry, decode_entries, is_whole
+from threadkeep.log.format import LogEntry, continues, decode_entries
+from threadkeep.log.live import LEAST_KEPT
+from threadkeep.log.portions import passing
 from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening_entries, persist
 from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.leases import lease_of
+from threadkeep.runtime.leases import KeptLease, lease_of
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
@@ -30,13 +36,20 @@ from threadkeep.runtime.step_writer import StepWriter
 from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.storage.store import Store
-from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.storage.turn_log import NEVER_MS, HeldTurn
 from threadkeep.tasks import end_tasks
 from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
 CLOSE_S = 10.0
+
+Keep = Callable[[], Awaitable[None]]
+"""Keeps what is held while a log is read."""
+
+
+async def _keep_nothing() -> None:
+    """For those whose turn runs or waits."""
 
 
 class Runner:
@@ -51,7 +64,10 @@ class Runner:
         turn_ends: TurnEnds,
         steering: SteeringMessages,
         signals: Signals,
+        programs: NodePrograms,
     ) -> None:
+        self.programs = programs
+        """What agents are programs that this node can run."""
         self._node_id = node_id
         self._store = store
         self._running = running
@@ -76,6 +92,11 @@ class Runner:
         """Whether this node has a model."""
         return self._resumer is not None and self._resumer.knows(model)
 
+    @property
+    def resumes_within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        return self._resumer.within_ms if self._resumer is not None else NEVER_MS
+
     def resume_with(self, resumer: Resumer) -> None:
         """From now on, this node can take over turns."""
         self._resumer = resumer
@@ -95,28 +116,38 @@ class Runner:
         """Runs a turn that this node holds from the end of its log; ends it if a reason is given."""
         assert self._resumer is not None
         turn_log = self._writer.open(held.turn, held.conversation, held.fence)
-        try:
-            entries = await self._read(turn_log)
-        except DAMAGED as exc:
-            log.error("can't resume turn %s because its log is damaged: %s", held.turn.id, exc)
-            await self._end_damaged(held, turn_log)
-            return
         control = self._control(held, turn_log)
         if stop_reason is not None:
             control.stop.request(stop_reason)
         if held.is_aborting:
             control.stop.request("abort")
-        course = self._resumer.resume(held, entries, is_takeover=is_takeover)
-        self._start(NodeTurn(held, turn_log, control, course))
+        resuming = self._resumer.resume(held)
+        lease = KeptLease(self._node_id, self._store.log, held.turn.id)
+
+        async def keep() -> None:
+            if await lease.keep():
+                control.stop.request("abort")
+
+        try:
+            newest = await self._read(held.turn.id, turn_log.take_in, resuming.add, keep=keep)
+        except DAMAGED as exc:
+            log.error("can't resume turn %s because its log is damaged: %s", held.turn.id, exc)
+            await self._end_damaged(held, turn_log)
+            return
+        except TurnLost:
+            log.info("another node has taken over turn %s", held.turn.id)
+            return
+        turn_log.live.extend(newest)
+        self._start(NodeTurn(held, turn_log, control, resuming.course(is_takeover=is_takeover)))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""
         turn_log = self._writer.open(held.turn, held.conversation, held.fence)
         try:
-            await self._read(turn_log)
+            await self._read(held.turn.id, turn_log.take_in)
         except DAMAGED as exc:
             log.error("ending turn %s with the readable part of its damaged log: %s", held.turn.id, exc)
-            turn_log.fill_readable(await self._store.log.read(held.turn.id, 0))
+            await self._read_readable(turn_log)
         return self._turn_ends.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
@@ -132,6 +163,7 @@ class Runner:
         A model call or tool in progress has `grace_s` to end by itself.
         """
         await self._begin_no_more()
+        await self._leave_programs()
         tasks = self._running.tasks
         for turn in self._running.all().values():
             turn.control.stop.at_boundary = True
@@ -143,6 +175,7 @@ class Runner:
     async def close(self) -> None:
         """Hands off the turns that run here, keeping their output."""
         await self._begin_no_more()
+        await self._leave_programs()
         await end_tasks(*(task for _, task in self._beginning.values()))
         await end_tasks(*await self._hand_off_all())
 
@@ -151,6 +184,11 @@ class Runner:
         self.is_draining = True
         if self._beginning:
             await asyncio.wait([task for _, task in self._beginning.values()], timeout=CLOSE_S)
+
+    async def _leave_programs(self) -> None:
+        """From now on, other nodes run what only this one could."""
+        with suppress(StorageError):  # then it is soon seen no more
+            await self.programs.close()
 
     async def _hand_off_all(self) -> set["asyncio.Task[None]"]:
         """Stops the turns that run here; returns their tasks, done unless they took too long."""
@@ -235,14 +273,39 @@ class Runner:
         turn.control.stop.at_boundary = self.is_draining
         self._running.add(turn, asyncio.create_task(self._run(turn)))
 
-    async def _read(self, turn_log: TurnLog) -> list[LogEntry]:
-        """A turn as stored, and its log so far."""
-        chunks = await self._store.log.read(turn_log.turn_id, 0)
-        if not is_whole(chunks):
-            raise UnreadableEvent("Part of the log is missing.")
-        entries = await LogWork().take(_entries_of, chunks, at_end=False)
-        turn_log.fill(chunks, entries)
-        return entries
+    async def _read(
+        self, turn_id: TurnId, *readers: Callable[[LogEntry], None], keep: Keep = _keep_nothing
+    ) -> Sequence[LogChunk]:
+        """Passes the entries of a turn's log to its readers, a page at a time; returns its newest chunks.
+
+        Nobody but the caller writes the log meanwhile.
+        """
+        work, last_seq = LogWork(), 0
+        newest = deque[LogChunk](maxlen=LEAST_KEPT)
+        async for chunks in self._store.log.pages(turn_id, 0):
+            if not continues(chunks, last_seq):
+                break
+            await work.take(partial(_pass_on, readers), chunks, at_end=False)
+            newest.extend(chunks)
+            last_seq = chunks[-1].last_seq
+            await keep()
+        else:
+            if last_seq:
+                return newest
+        raise UnreadableEvent("Part of the log is missing.")
+
+    async def _read_readable(self, turn_log: TurnLog) -> None:
+        """Reads as much of a damaged log as is readable."""
+        turn_log.folding = Folding()
+        work, is_readable, last_seq = LogWork(), True, 0
+        async for chunks in self._store.log.pages(turn_log.turn_id, 0):
+            if is_readable:
+                try:
+                    await work.take(passing(turn_log.take_in), chunks, at_end=False)
+                except DAMAGED:
+                    is_readable = False
+            last_seq = chunks[-1].last_seq
+        turn_log.folding.last_seq = last_seq
 
     async def _run(self, turn: NodeTurn) -> None:
         held, turn_log, course = turn.held, turn.log, turn.course
@@ -253,24 +316,23 @@ class Runner:
             await self._signals.began(held)
             while await self._step_writer.write(turn, course.steps(held, turn.control)):
                 assert self._resumer is not None
-                entries = await self._entries(turn_log)
-                course = self._resumer.resume(held, entries, is_takeover=False)
+                resuming = self._resumer.resume(held)
+                await self._read(held.turn.id, resuming.add)
+                course = resuming.course(is_takeover=False)
         finally:
             # Followers here continue where the turn does: on another node, or after its user's decision.
             self._running.discard(turn_log)
             turn_log.live.close(moved=not turn_log.live.ended and not self.is_draining)
 
-    async def _entries(self, turn_log: TurnLog) -> list[LogEntry]:
-        chunks = await self._store.log.read(turn_log.turn_id, 0)
-        return await LogWork().take(_entries_of, chunks, at_end=False)
-
     async def _end_damaged(self, held: HeldTurn, turn_log: TurnLog) -> None:
         """Ends a turn whose log is only partly readable, with that part."""
-        chunks = await self._store.log.read(held.turn.id, 0)
-        turn_log.fill_readable(chunks)
+        await self._read_readable(turn_log)
         with suppress(TurnLost):
             await self._turn_ends.cut_off(held, turn_log, ABANDONED)
 
 
-def _entries_of(chunks: Sequence[LogChunk]) -> list[LogEntry]:
-    return [entry for chunk in chunks for entry in decode_entries(chunk.events)]
+def _pass_on(readers: Sequence[Callable[[LogEntry], None]], chunks: Sequence[LogChunk]) -> None:
+    for chunk in chunks:
+        for entry in decode_entries(chunk.events):
+            for read in readers:
+                read(entry)

@@ -17,7 +17,7 @@ from threadkeep.storage.turn_log import HeldTurn
 
 log = logging.getLogger("threadkeep.turns")
 
-WROTE, ABORT, DECIDED, CHANGED = "wrote", "abort", "answered", "changed"
+WROTE, ABORT, DECIDED, CHANGED, NEEDS = "wrote", "abort", "answered", "changed", "needs"
 
 
 class Signals:
@@ -31,12 +31,14 @@ class Signals:
         on_wrote: Callable[[TurnId], object],
         on_abort: Callable[[TurnId], object],
         on_decided: Callable[[TurnId], object],
+        on_needed: Callable[[str], object],
     ) -> None:
         self._bus = bus
         self._user_events = user_events
         self._on_wrote = on_wrote
         self._on_abort = on_abort
         self._on_decided = on_decided
+        self._on_needed = on_needed
         self._waiting: dict[ConversationId, set[asyncio.Event]] = {}
         self._unsubscribe = bus.subscribe(self._hear)
 
@@ -71,6 +73,10 @@ class Signals:
     async def decided(self, turn_id: TurnId) -> None:
         """There may be input from a turn's user: a decision, or a message that steers it."""
         await self._announce([f"{DECIDED} {turn_id}"])
+
+    async def needs(self, key: str) -> None:
+        """A turn that no node runs needs a program."""
+        await self._announce([f"{NEEDS} {key}"])
 
     async def abort(self, turn_id: TurnId) -> None:
         """Asks the node that runs a turn to abort it."""
@@ -114,6 +120,8 @@ class Signals:
         if kind == CHANGED:
             for changed in self._waiting.get(ConversationId(name), ()):
                 changed.set()
+        elif kind == NEEDS:
+            self._on_needed(name)
         elif kind == DECIDED:
             self._on_decided(TurnId(name))
         elif kind == ABORT:

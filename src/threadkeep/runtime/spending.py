@@ -7,13 +7,14 @@ and its output limit. If less is left, the limit is lowered to what fits, unless
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from uuid import UUID, uuid5
 
 from threadkeep.clock import Clock
 from threadkeep.context.estimates import estimate_request_tokens, most_request_tokens
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
-from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.ids import TurnId, UserId, new_uuid
 from threadkeep.domain.key import Key
 from threadkeep.domain.ledger import BudgetState, Charge, Reservation
 from threadkeep.domain.message import Usage
@@ -34,10 +35,12 @@ from threadkeep.domain.money import (
 )
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.engine.journal import CallPaid
 from threadkeep.log.writer import Charged, persist
 from threadkeep.ports.gateway import ModelRequest
 from threadkeep.ports.models import Models
 from threadkeep.runtime.control import Calling
+from threadkeep.runtime.leases import FIRST_FENCE
 from threadkeep.storage.keys import SqlKeys
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import HeldTurn
@@ -73,6 +76,8 @@ class PaidCall:
     at: int
     fence: int | None = None
     """The fence of the turn that makes it."""
+    turn_id: TurnId | None = None
+    """That turn, if it can make several calls at once; then `id` is the call's own."""
 
 
 class Spending:
@@ -141,6 +146,18 @@ class Spending:
         payer = Payer(user.id, agent.id, held.turn.key_id)
         return TurnAccount(self, held, payer, await self._limits_of_turn(user, held.turn, agent), calling)
 
+    async def of_program(self, user: User, held: HeldTurn, agent: Agent) -> "ProgramAccount":
+        """Pays for the calls of a turn whose agent is a program, also for several at once.
+
+        First charges what earlier nodes reserved for calls of it that they did not live to report.
+        """
+        if held.fence > FIRST_FENCE:
+            charges = await persist(lambda: self._ledger.charge_lost(held.turn.id, held.fence))
+            for charge in charges:
+                self._charged(charge.model, charge.usage.cost)
+        payer = Payer(user.id, agent.id, held.turn.key_id)
+        return ProgramAccount(self, held, payer, await self._limits_of_turn(user, held.turn, agent))
+
     async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
         """The limits of a turn; its user may have signed in with another key than the one that began it."""
         return self.limits_of(agent, (await self.with_key(user, turn.key_id)).key)
@@ -202,6 +219,7 @@ class Spending:
             most=most,
             currency=self.currency,
             fence=call.fence,
+            turn_id=call.turn_id,
         )
         budgets = call.limits.budgets(call.payer, day)
         reserving = persist(lambda: self._ledger.reserve(reservation, budgets))
@@ -308,6 +326,11 @@ class Account:
         """Whether a budget applies."""
         return bool(self._limits)
 
+    @property
+    def made_call(self) -> CallPaid | None:
+        """None: calls are made one at a time."""
+        return None
+
     async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
         """Reserves what a call can cost at most; the request gets an output limit, if there is a budget."""
         self._model, self._call = model, await self._begun()
@@ -364,6 +387,46 @@ class TurnAccount(Account):
         """A call that begins after everything before it is stored and settled."""
         at = await self._calling() if self._limits else self._spending.now
         return self._paid(self._held.turn.id, at, self._held.fence)
+
+    async def charge(self, usage: Usage) -> None:
+        """Nothing: the log does."""
+
+
+class ProgramAccount:
+    """Pays for the model calls of a program's turn; each has an account of its own."""
+
+    def __init__(self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits) -> None:
+        self._spending = spending
+        self._held = held
+        self._payer = payer
+        self._limits = limits
+
+    def of_call(self, name: str) -> "CallAccount":
+        """Pays for one call, which has this name in the turn, with all that it takes to get a reply."""
+        return CallAccount(self._spending, self._held, self._payer, self._limits, name)
+
+
+class CallAccount(Account):
+    """Pays for one model call of a program's turn, whose log charges it when it stores its usage."""
+
+    def __init__(
+        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, name: str
+    ) -> None:
+        super().__init__(spending, payer, Purpose.TURN, limits)
+        self._held = held
+        self._name = name
+        self._made = 0
+
+    @property
+    def made_call(self) -> CallPaid | None:
+        """What was reserved for the last attempt, and when."""
+        return CallPaid(self._call.id, self._called_at or self._call.at) if self._call else None
+
+    async def _begun(self) -> PaidCall:
+        self._made += 1
+        turn_id, fence = self._held.turn.id, self._held.fence
+        id_ = str(uuid5(UUID(turn_id), f"{fence}/{self._name}/{self._made}"))
+        return replace(self._paid(id_, self._spending.now, fence), turn_id=turn_id)
 
     async def charge(self, usage: Usage) -> None:
         """Nothing: the log does."""

@@ -66,13 +66,13 @@ class StepWriter:
                             held, turn_log, step, open_next=open_next, run_next=self._run_next
                         )
                     case TurnReceipt():
-                        turn_log.receipt = step
+                        turn_log.receipts[step.call] = step
                     case StateLeft(state):
                         turn_log.state = state
                     case Pause(requests):
                         return not await self._pause(turn, requests)
                     case HandOff():
-                        await self._hand_off(turn_log)
+                        await self._hand_off(held, turn_log)
                     case Together():
                         await self._add_together(held, turn_log, step)
                     case Dispatched() | InputAwaited():
@@ -126,9 +126,11 @@ class StepWriter:
             await self._signals.paused(held)
         return paused == "paused"
 
-    async def _hand_off(self, turn_log: TurnLog) -> None:
+    async def _hand_off(self, held: HeldTurn, turn_log: TurnLog) -> None:
         await self._writer.flush(turn_log)
         await persist(lambda: self._store.log.release(turn_log.turn_id, turn_log.fence))
+        if held.turn.code is not None:
+            await self._signals.needs(held.turn.code.key)
         log.info("turn handed off")
 
     async def _end_crashed(self, turn: NodeTurn) -> None:

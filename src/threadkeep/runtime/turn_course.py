@@ -1,6 +1,6 @@
 """What services hand to a node: how turns run, from their start or from their logs."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,6 +38,18 @@ Raises ThreadkeepError if no turn can begin; then the queue is held.
 """
 
 
+class Resuming(Protocol):
+    """A turn that is about to resume: takes in its log, and then says how it runs on."""
+
+    def add(self, entry: LogEntry) -> None:
+        """The next entry of the log; called in a thread if the log is long."""
+        ...
+
+    def course(self, *, is_takeover: bool) -> TurnCourse:
+        """How the turn runs after what was added; `is_takeover` if its node died."""
+        ...
+
+
 class Resumer(Protocol):
     """Resumes turns from their logs."""
 
@@ -45,6 +57,11 @@ class Resumer(Protocol):
         """Whether this node has a model: another one's may be saved just now, or missing in our settings."""
         ...
 
-    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
-        """How a turn runs after the entries of its log; `is_takeover` if its node died."""
+    @property
+    def within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        ...
+
+    def resume(self, held: HeldTurn) -> Resuming:
+        """A turn that this node holds, before its log is read."""
         ...

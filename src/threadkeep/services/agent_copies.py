@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 
 from threadkeep.domain.agent import MOST_NAME_CHARACTERS, Agent, AgentDraft, Visibility
+from threadkeep.domain.errors import AgentInCode
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.mcp import McpServer
 from threadkeep.domain.user import User
@@ -27,6 +28,8 @@ class AgentCopies:
         conversations.
         """
         source = await self._agents.get_open(user, agent_id)
+        if source.code is not None:
+            raise AgentInCode("This agent is a program. Copy its code, and give the copy another key.")
         copy = await self._agents.checked(user, _draft(self._agents.as_it_runs(source), user))
         # Files first, as in an import: an existing copy has its files.
         await self._copy_files(source.id, copy.id)

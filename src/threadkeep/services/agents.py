@@ -1,11 +1,19 @@
 """Agents: who can create, see, change and delete them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
 from threadkeep.clock import Clock
-from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, AuditEntry, Visibility
+from threadkeep.domain.agent import (
+    Agent,
+    AgentCode,
+    AgentDraft,
+    AgentSettings,
+    AuditEntry,
+    Served,
+    Visibility,
+)
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
@@ -73,6 +81,16 @@ class Agents:
         )
         await self._store.agents.add_shipped(replace(self._make(draft, owner=None), id=GUIDE_ID))
 
+    async def declare(self, draft: AgentDraft, code: AgentCode) -> Agent | None:
+        """Stores an agent that is a program, with what its code declares; None if an admin has deleted it."""
+        agent = replace(self._make(draft, owner=None), code=code)
+        agent.check_name_is_free(await self.default())
+        return await self._store.agents.declare(agent)
+
+    async def served(self, agents: Iterable[Agent]) -> Mapping[str, Served]:
+        """How the programs that some agents are stand, by key."""
+        return await self._store.programs.served({it.code.key for it in agents if it.code})
+
     async def default(self) -> Agent:
         """The default agent."""
         return await self._store.agents.get_default()
@@ -128,7 +146,9 @@ class Agents:
     async def page(self, user: User, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
         """The user's own agents and the public ones; those of their key, if it is limited."""
         if user.agents is None:
-            return await self._store.agents.page(user.id, after=after, offset=offset, limit=limit)
+            return await self._store.agents.page(
+                user.id, after=after, offset=offset, limit=limit, is_admin=user.is_admin
+            )
         wanted = sorted(agent_id for agent_id in user.agents if agent_id > (after or ""))
         found = [await self._store.agents.get(agent_id) for agent_id in wanted]
         return [it for it in found if it and it.is_visible_to(user)][offset : offset + limit]
@@ -160,6 +180,7 @@ class Agents:
             revised = replace(agent, **_fields_of(draft))
             if (revised.name, revised.visibility) != (agent.name, agent.visibility):
                 revised.check_name_is_free(default)
+            agent.check_leaves_code(revised)
             return replace(revised, version=agent.version + 1, updated_at=self._clock())
 
         return await self._change(user, agent_id, "update", change)

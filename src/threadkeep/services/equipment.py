@@ -54,4 +54,4 @@ class Equipment:
 def limits_of(agent: Agent, *, hands_off: bool = False) -> TurnLimits:
     """The limits that an agent's owner sets."""
     settings = agent.settings
-    return TurnLimits(settings.max_iterations, settings.generation_timeout_s, hands_off=hands_off)
+    return TurnLimits(settings.max_iterations, agent.timeout_s, hands_off=hands_off)

@@ -49,7 +49,8 @@ _UPDATE = Statement(
         is_cleared = FALSE
     WHERE id = :id"""
 )
-# The user's own agents and other users' public ones are two index ranges; each yields up to a page.
+# The user's own agents, other users' public ones, and programs that only admins see are three index ranges;
+# each yields up to a page.
 _PAGE = Statement(
     f"""SELECT {_COLUMNS} FROM (
         SELECT * FROM (
@@ -60,6 +61,11 @@ _PAGE = Statement(
             SELECT {_COLUMNS} FROM tk_agents WHERE deleted_at IS NULL AND visibility = 'public'
                 AND id > :after AND (owner_id IS NULL OR owner_id <> :user_id)
             ORDER BY id LIMIT :most) AS others
+        UNION ALL
+        SELECT * FROM (
+            SELECT {_COLUMNS} FROM tk_agents WHERE code_key IS NOT NULL AND :is_admin AND deleted_at IS NULL
+                AND owner_id IS NULL AND visibility <> 'public' AND id > :after
+            ORDER BY id LIMIT :most) AS programs
     ) AS visible ORDER BY id LIMIT :limit OFFSET :offset"""
 )
 
@@ -140,11 +146,14 @@ class SqlAgents:
         """Records what the files of an agent's prompt take."""
         await self._database.execute(_NOTE_PROMPT_BYTES(id=agent_id, size=size))
 
-    async def page(self, user_id: UserId, *, after: str | None, offset: int, limit: int) -> Sequence[Agent]:
-        """The user's own agents and the public ones, oldest first."""
+    async def page(
+        self, user_id: UserId, *, after: str | None, offset: int, limit: int, is_admin: bool = False
+    ) -> Sequence[Agent]:
+        """The user's own agents and the public ones, oldest first; for admins, also programs that are not."""
         rows = await self._database.fetch(
             _PAGE(
                 user_id=user_id,
+                is_admin=is_admin,
                 after=after or FIRST_UUID,
                 most=limit + offset,
                 limit=limit,

@@ -14,6 +14,7 @@ from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import RunningTurn, Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
+from threadkeep.storage.code.states import keep_state
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
@@ -24,7 +25,6 @@ from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
-from threadkeep.storage.states import keep_state
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
@@ -126,15 +126,23 @@ _GET = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.user_id = :user_id AND conversation.deleted_at IS NULL"""
 )
+# For admins, as long as its user has it.
+_FIND = Statement(
+    f"""SELECT {TURN_COLUMNS} FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND conversation.deleted_at IS NULL"""
+)
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # A turn that is active, with its conversation's user and agent, and whether its node is late.
 _ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.abort_requested, turn.lease_until < {now}"""
+    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
+    turn.lease_until < {now}"""
 # Few turns run, and they have an index by lease; it is read whole, then sorted.
 _RUNNING_PAGE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
@@ -143,7 +151,8 @@ _RUNNING_PAGE = Statement(
 # Includes turns that wait for their user, which the list of running ones leaves out.
 _GET_ACTIVE = Statement(
     f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until FROM tk_turns
+        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
+            code_version FROM tk_turns
         WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
     SELECT {_ACTIVE_COLUMNS}
     FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
@@ -208,13 +217,13 @@ class SqlTurns:
         chunk: LogChunk,
         fence: int,
         *,
-        receipt: TurnReceipt | None = None,
+        receipts: Sequence[TurnReceipt] = (),
         queue_version: int = 0,
         next_turn: BegunTurn | None = None,
         state: bytes | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
-        and its receipt, if that isn't stored yet. `state` is what its program keeps with the reply.
+        and its receipts that aren't stored yet. `state` is what its program keeps with the reply.
 
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).
@@ -222,7 +231,7 @@ class SqlTurns:
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = (
             next_turn is None
-            and receipt is None
+            and not receipts
             and state is None
             and not calls_in(ended.assistant_message.parts)
         )
@@ -231,7 +240,7 @@ class SqlTurns:
             done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
         else:
             done = await self._database.write(
-                lambda: _end(ended, values, chunk.charges, receipt, next_turn, state)
+                lambda: _end(ended, values, chunk.charges, receipts, next_turn, state)
             )
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
@@ -239,6 +248,11 @@ class SqlTurns:
     async def get(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
         """One turn in a conversation of the user's that is not deleted."""
         rows = await self._database.fetch(_GET(id=turn_id, user_id=user_id))
+        return to_turn(rows[0]) if rows else None
+
+    async def find(self, turn_id: TurnId) -> Turn | None:
+        """Any user's turn, in a conversation that is not deleted."""
+        rows = await self._database.fetch(_FIND(id=turn_id))
         return to_turn(rows[0]) if rows else None
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
@@ -277,8 +291,13 @@ def log_version(turn: Turn) -> int:
 
 
 def _running(row: Row) -> RunningTurn:
-    *known, is_aborting, is_stalled = row
-    return RunningTurn(*known, is_aborting=bool(is_aborting), is_stalled=bool(is_stalled))
+    *known, code_key, code_version, is_aborting, is_stalled = row
+    return RunningTurn(
+        *known,
+        is_aborting=bool(is_aborting),
+        is_stalled=bool(is_stalled),
+        code=TurnCode(code_key, code_version) if code_key is not None else None,
+    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -390,15 +409,15 @@ def _end(
     ended: EndedTurn,
     values: dict[str, Any],
     charges: Sequence[Charge],
-    receipt: TurnReceipt | None = None,
+    receipts: Sequence[TurnReceipt] = (),
     next_turn: BegunTurn | None = None,
     state: bytes | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
         yield Query(ADD_CHUNK, values)
-        if receipt is not None:
-            yield from add_receipts([(receipt, values["fence"])])
+        if receipts:
+            yield from add_receipts([(it, values["fence"]) for it in receipts])
         yield Query(_END_REPLY, values)
         if state is not None:
             yield from keep_state(ended.conversation.id, ended.assistant_message.id, state)

@@ -178,6 +178,7 @@ class StepPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="ste
     status: Annotated[
         StepStatus, Meta(description="`unknown`: it was cut off, and may or may not have taken effect.")
     ]
+    started_at: Time
     duration_ms: int | None
     iteration: Iteration
     agent: Annotated[str | None, Meta(description="The agent that it ran, if it ran one.")] = None
@@ -261,6 +262,7 @@ def part_view(part: Part) -> PartView:
                 name=part.name,
                 title=part.title,
                 status=part.status,
+                started_at=rfc3339(part.at),
                 duration_ms=part.duration_ms,
                 iteration=part.iteration,
                 agent=part.agent,

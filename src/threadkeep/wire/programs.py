@@ -256,7 +256,11 @@ class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
 
 
 class UsageClaim(Struct, frozen=True, omit_defaults=True, tag="usage"):
-    """A model call that the program made with an SDK of its own."""
+    """A model call that the program made with an SDK of its own.
+
+    With a `step`, it belongs to that step and is no claim: its id is 0, and nobody answers it. A step that
+    has ended isn't run again, so it isn't reported again.
+    """
 
     id: int
     model: str
@@ -306,6 +310,10 @@ FromProgram = (
     | End
 )
 Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | UsageClaim | SaveClaim
+
+
+MOST_OPEN_CLAIMS = 100
+"""More are refused. Programs wait until one of theirs is answered."""
 
 
 # From the server

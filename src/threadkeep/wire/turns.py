@@ -139,16 +139,23 @@ class UsageReportView(View, frozen=True, kw_only=True):
 
 
 class RunningTurnView(View, frozen=True, kw_only=True):
-    """A running turn. `stalled`: its node has stopped responding; another node takes it over soon."""
+    """A running turn. `stalled`: its node has stopped responding; another node takes it over soon.
+
+    Of an agent in code, `agent` is the program's key and `codeVersion` that of the code that began to run the
+    turn. As long as no process runs its program, such a turn has no node and waits for a `worker`.
+    """
 
     id: Id
     conversation_id: Id
     user_id: str
     agent_id: Id
-    node_id: str
+    node_id: str | None
     model: str | None
     started_at: Time
     state: Literal["running", "aborting", "stalled"]
+    agent: str | None = None
+    code_version: int | None = None
+    waits_for: Literal["worker"] | None = None
 
 
 class StoppedTurnView(View, frozen=True, kw_only=True):

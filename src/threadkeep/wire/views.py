@@ -1,19 +1,22 @@
 """Views of users, agents and conversations."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
 from threadkeep.domain.agent import (
+    ABSENT,
     Agent,
+    AgentCode,
     AgentColor,
     AgentIcon,
     AuditEntry,
     ConversationMode,
     OnCrash,
     RetrievalMode,
+    Served,
     Visibility,
 )
 from threadkeep.domain.conversation import Conversation, ListedStatus
@@ -127,6 +130,23 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     ] = AgentColor.AUTO
 
 
+class EngineView(View, frozen=True, kw_only=True):
+    """What replies for an agent: a model with its settings (`config`), or a program (`code`).
+
+    `ready` means that some process runs the program now. Only the agent's owner and admins see `key`, the
+    `version` of the newest code, and how many `workers` run it.
+    """
+
+    kind: Literal["config", "code"]
+    status: Literal["ready", "absent"] | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    version: int | UnsetType = UNSET
+    workers: int | UnsetType = UNSET
+
+
+CONFIGURED = EngineView(kind="config")
+
+
 class AgentView(View, frozen=True, kw_only=True):
     """An agent. Only its owner and admins see its prompt, model and settings; all see its `starters`,
     `icon` and `color`.
@@ -145,6 +165,10 @@ class AgentView(View, frozen=True, kw_only=True):
     created_at: Time
     updated_at: Time
     owner_id: str | None
+    engine: EngineView = CONFIGURED
+    read_only: Annotated[
+        Sequence[str], Meta(description="The fields that its code declares, such as `settings.starters`.")
+    ] = ()
     primary_role_id: str | UnsetType = UNSET
     system_prompt: str | UnsetType = UNSET
     model: str | UnsetType | None = UNSET
@@ -217,18 +241,28 @@ class AuditEntryView(View, frozen=True, kw_only=True):
     details: Mapping[str, Any]
 
 
-def agent_view(agent: Agent, user: User) -> AgentView:
-    """An agent as this user sees it."""
-    return AgentView(**_agent_fields(agent, user))
+def agent_view(agent: Agent, user: User, served: Mapping[str, Served]) -> AgentView:
+    """An agent as this user sees it; `served` says how programs stand, by key."""
+    return AgentView(**_agent_fields(agent, user, served))
 
 
-def agent_detail_view(agent: Agent, user: User, servers: Sequence[ServerReport] | None) -> AgentDetailView:
+def agent_detail_view(
+    agent: Agent, user: User, served: Mapping[str, Served], servers: Sequence[ServerReport] | None
+) -> AgentDetailView:
     """An agent with all its MCP servers, if the user may see them."""
     shown = UNSET if servers is None else [server_view(report) for report in servers]
-    return AgentDetailView(**_agent_fields(agent, user), mcp_servers=shown)
+    return AgentDetailView(**_agent_fields(agent, user, served), mcp_servers=shown)
 
 
-def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
+def _engine(code: AgentCode, served: Served, *, is_open: bool) -> EngineView:
+    status = "ready" if served.is_ready else "absent"
+    if not is_open:
+        return EngineView(kind="code", status=status)
+    return EngineView(kind="code", status=status, key=code.key, version=code.version, workers=served.workers)
+
+
+def _agent_fields(agent: Agent, user: User, served: Mapping[str, Served]) -> dict[str, Any]:
+    code, is_open = agent.code, agent.is_open_to(user)
     shown: dict[str, Any] = {
         "id": agent.id,
         "name": agent.name,
@@ -242,7 +276,10 @@ def _agent_fields(agent: Agent, user: User) -> dict[str, Any]:
         "created_at": rfc3339(agent.created_at),
         "updated_at": rfc3339(agent.updated_at),
     }
-    if not agent.is_open_to(user):
+    if code is not None:
+        shown["engine"] = _engine(code, served.get(code.key, ABSENT), is_open=is_open)
+        shown["read_only"] = code.declared
+    if not is_open:
         return shown
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsView.__struct_fields__}
     servers = agent.settings.mcp_servers.items()

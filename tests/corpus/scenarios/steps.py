@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tests.corpus.scenarios.tools import add
 from tests.corpus.stage import Stage
 from tests.protocols.recorded import AT, CONTEXT, turn
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
@@ -29,6 +30,7 @@ from threadkeep.protocols.dialects import DIALECTS
 from threadkeep.protocols.mcp.turns import news
 from threadkeep.protocols.openai.completions_encode import CompletionEncoder, CompletionHead
 from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead
+from threadkeep.testing import Say, UseTool
 
 BEFORE: tuple[EventBody, ...] = (
     TurnStart("c1", "m1", "m2", None),
@@ -81,6 +83,20 @@ async def steps(stage: Stage) -> None:
     _note(stage, "openai", b"".join(map(completion.encode, EVENTS)) + completion.end(StreamEnd.OVER))
     progress = news()
     _note(stage, "mcp", "".join(it for event in EVENTS for it in progress.narrate(event.body)).encode())
+    await _listed(stage)
+
+
+async def _listed(stage: Stage) -> None:
+    """The steps of a turn, here of a configured agent: its tool call."""
+    conversation = await stage.conversation(settings={"mcpServers": stage.tools(add, name="sums")})
+    stage.script([UseTool("sums__add", {"a": 1, "b": 2}, id="c1")], [Say("Three.")])
+    turn_id = await stage.begin(conversation)
+    await stage.ended(turn_id)
+    await stage.call("GET /api/turns/{turn_id}/steps", turn_id=turn_id)
+    await stage.call("GET /api/turns/{turn_id}/steps", query={"values": "true", "limit": 1}, turn_id=turn_id)
+    await stage.call("GET /api/turns/{turn_id}/steps", user="bob", turn_id=turn_id)
+    await stage.call("GET /api/admin/turns/{turn_id}/steps", user="root", turn_id=turn_id)
+    await stage.call("GET /api/admin/turns/{turn_id}/steps", turn_id=turn_id)
 
 
 def _note(stage: Stage, wire: str, stream: bytes) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
-from threadkeep.agents import AgentError, Denied, OutcomeUnknown, Turn, agent, step_key, tool
+from threadkeep.agents import AgentError, Denied, OutcomeUnknown, Turn, Usage, agent, step_key, tool
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import (
     Done,
@@ -20,6 +20,7 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolResultStored,
+    UsageReported,
 )
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.run import AGENT_FAILED
@@ -362,6 +363,33 @@ async def test_a_streaming_step_that_is_cut_off_says_its_text_once():
     for turn in killed:
         assert turn.shown == whole.shown
     assert any(isinstance(event, IterationRestart) for turn in killed for event in turn.events)
+
+
+async def test_what_a_step_used_is_reported_once_for_every_time_it_ran():
+    ran: list[int] = []
+
+    def make() -> CodeTurn:
+        ran.clear()
+
+        @agent()
+        async def streams(turn: Turn):
+            async def pieces():
+                ran.append(1)
+                yield "said"
+                yield Usage("m", 10, 5)
+
+            await turn.step(pieces, effect="idempotent")
+            await turn.usage("n", 1, 1)
+
+        return CodeTurn([streams])
+
+    whole = make()
+    await whole.run()
+    for turn in (whole, *(await killed_everywhere(make))[1]):
+        assert isinstance(turn.end, Done)
+        used = [event for event in turn.events if isinstance(event, UsageReported)]
+        assert [it.model for it in used].count("n") == 1
+        assert 1 <= [it.model for it in used].count("m") <= 2
 
 
 async def test_a_tool_in_python_asks_before_it_runs_and_runs_once():

@@ -291,6 +291,9 @@ async def test_agent_that_takes_no_tools_of_clients_refuses_them(talk: Talk, mod
     refused = await send(talk, conversation)
     assert (refused.status_code, refused.json()["error"]["param"]) == (422, "tools")
     assert "doesn't accept tools" in refused.json()["error"]["message"]
+    endless = COLOR | {"parameters": {"type": "object", "$ref": "#"}}  # nobody looks at it
+    refused = await send(talk, conversation, endless)
+    assert "doesn't accept tools" in refused.json()["error"]["message"]
     model.script([Say("Hi.")])
     assert (await talk.ask(conversation))["content"] == "Hi."
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,9 +16,12 @@ from tests.http.api.test_imports import begin, ended, in_json
 from tests.http.calls import Json, items, new_agent, refusal
 from tests.http.test_isolation import bodies, refused, served_operations
 from tests.imports.foreign import branched, chatgpt, said
-from tests.making import ALICE, NOW
+from tests.imports.making import opened_store
+from tests.making import ALICE, NOW, keep_agent
 from tests.talking import Talk
-from threadkeep.domain.conversation import Conversation
+from threadkeep import Settings
+from threadkeep.cli.moving import export_user
+from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import UserNotFound
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.message import MessageWindow
@@ -164,17 +168,45 @@ async def watched() -> AsyncGenerator[list[float]]:
     slices.sort()
 
 
-@ONLY_SQLITE
-async def test_long_conversation_never_keeps_the_event_loop(api: Api, alice: httpx.AsyncClient):
-    agent = await new_agent(alice)
+def long_conversation(agent_id: str, messages: int = MESSAGES) -> WholeConversation:
+    """Many messages, one after the other."""
     said = [
         ForeignMessage(
             f"{it}", it % 2 == 0, (ForeignText("x" * 100),), NOW, follows=f"{it - 1}" if it else None
         )
-        for it in range(MESSAGES)
+        for it in range(messages)
     ]
     found = ForeignConversation("other", "long", "Long", NOW, NOW, tuple(said), said[-1].id)
-    whole, _ = convert_conversation(found, ALICE, AgentId(agent["id"]), NOW, {})
+    return convert_conversation(found, ALICE, AgentId(agent_id), NOW, {})[0]
+
+
+@ONLY_SQLITE
+async def test_export_of_somebody_else_gets_new_ids_beside_the_event_loop(
+    api: Api, alice: httpx.AsyncClient, tmp_path: Path
+):
+    elsewhere, file = Settings.load({}, data=tmp_path / "elsewhere", secret_key="k" * 32), tmp_path / "a.zip"
+    async with opened_store(elsewhere) as store:
+        await store.whole_conversations.add(
+            long_conversation((await keep_agent(store)).id, 2 * MESSAGES), lambda _: b""
+        )
+    assert await export_user(elsewhere, ALICE, file) == 0
+    theirs = long_conversation((await new_agent(alice))["id"], 2 * MESSAGES)
+    await api.store.whole_conversations.add(theirs, lambda _: b"")  # so that these ids are taken
+    bob = api.as_user("bob")
+    agent = await new_agent(bob)
+    content = await asyncio.to_thread(file.read_bytes)
+    async with watched() as importing:
+        run = await ended(bob, await begin(bob, "a.zip", content, agentId=agent["id"]))
+    assert (run["status"], run["imported"]) == ("COMPLETED", 1), run
+    (listed,) = await items(bob, "/api/conversations")
+    assert (listed["id"] != theirs.conversation.id, listed["messageCount"]) == (True, 2 * MESSAGES)
+    assert importing[-1] < MOST_S, importing[-1]
+
+
+@ONLY_SQLITE
+async def test_long_conversation_never_keeps_the_event_loop(api: Api, alice: httpx.AsyncClient):
+    agent = await new_agent(alice)
+    whole = long_conversation(agent["id"])
     path = f"/api/conversations/{whole.conversation.id}"
     last = {"messageId": whole.messages[-1].id}
     async with watched() as importing:

@@ -45,7 +45,9 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
     replies = SimpleNamespace(equipment=SimpleNamespace(spending=SimpleNamespace(check=nothing)))
     creations = Creations(store.stored_bytes, allowances, NO_CAPS)
-    starts = TurnStarts(store, cast("Any", runner), cast("Any", replies), allowances, creations)
+    starts = TurnStarts(
+        store, cast("Any", runner), cast("Any", replies), cast("Any", None), allowances, creations
+    )
 
     async def begin() -> None:
         async with starts.claim(User(ALICE)) as claim:

@@ -12,6 +12,7 @@ import { toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
+import { codeOf } from "./engine";
 
 interface Props {
   agent: AgentView;
@@ -34,6 +35,7 @@ export function AgentCard({ agent, me }: Props) {
           <a href={hrefOf(mayChange(agent) ? { name: "agent", id } : { name: "new", agentId: id })}>{name}</a>
         </h2>
         {isDefault && <span className="badge">{agentWords.defaultAgent}</span>}
+        {codeOf(agent) && <span className="badge">{agentWords.inCode}</span>}
         <AgentMenu agent={agent} isMine={isMine} />
       </div>
       {description && (

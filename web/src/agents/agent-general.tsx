@@ -5,6 +5,7 @@ import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { AgentModels, type ChosenModels } from "./agent-models";
+import { isDeclared } from "./engine";
 import { IconChoice } from "./icon-choice";
 import { SaveRow } from "./save-row";
 
@@ -35,6 +36,8 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
     icon: agent.settings?.icon ?? "letter",
     color: agent.settings?.color ?? "auto",
   });
+  const declared = (name: keyof General) => isDeclared(agent, name);
+  const about = (name: keyof General, hint?: string) => (declared(name) ? agentWords.declaredInCode : hint);
   return (
     <form
       className="form"
@@ -43,22 +46,35 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
         save(() => onSave({ name: values.name, ...bodyOf(values) }, bodyOf(changes))).catch(onProblem);
       }}
     >
-      <Field label={words.name} fault={faultOf("name")}>
-        <input value={values.name} maxLength={100} required onChange={(event) => set("name", event.target.value)} />
+      <Field label={words.name} hint={about("name")} fault={faultOf("name")}>
+        <input disabled={declared("name")} value={values.name} maxLength={100} required onChange={(event) => set("name", event.target.value)} />
       </Field>
-      <Field label={agentWords.description} fault={faultOf("description")}>
-        <input value={values.description} maxLength={2000} onChange={(event) => set("description", event.target.value)} />
+      <Field label={agentWords.description} hint={about("description")} fault={faultOf("description")}>
+        <input
+          disabled={declared("description")}
+          value={values.description}
+          maxLength={2000}
+          onChange={(event) => set("description", event.target.value)}
+        />
       </Field>
       <IconChoice
         agent={{ id: "", isDefault: false, ...agent, name: values.name, icon: values.icon, color: values.color }}
+        isIconDeclared={declared("icon")}
         onIcon={(icon) => set("icon", icon)}
         onColor={(color) => set("color", color)}
       />
-      <Field label={agentWords.starters} hint={agentWords.startersHint} fault={faultOf("starters")}>
-        <textarea value={values.starters} rows={3} dir="auto" onChange={(event) => set("starters", event.target.value)} />
-      </Field>
-      <Field label={agentWords.systemPrompt} hint={agentWords.systemPromptHint} fault={faultOf("systemPrompt")}>
+      <Field label={agentWords.starters} hint={about("starters", agentWords.startersHint)} fault={faultOf("starters")}>
         <textarea
+          disabled={declared("starters")}
+          value={values.starters}
+          rows={3}
+          dir="auto"
+          onChange={(event) => set("starters", event.target.value)}
+        />
+      </Field>
+      <Field label={agentWords.systemPrompt} hint={about("systemPrompt", agentWords.systemPromptHint)} fault={faultOf("systemPrompt")}>
+        <textarea
+          disabled={declared("systemPrompt")}
           value={values.systemPrompt}
           rows={8}
           dir="auto"
@@ -66,17 +82,26 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
         />
       </Field>
       <div className="columns">
-        <Field label={agentWords.role} hint={agentWords.roleHint} fault={faultOf("primaryRoleId")}>
-          <input value={values.primaryRoleId} maxLength={100} onChange={(event) => set("primaryRoleId", event.target.value)} />
+        <Field label={agentWords.role} hint={about("primaryRoleId", agentWords.roleHint)} fault={faultOf("primaryRoleId")}>
+          <input
+            disabled={declared("primaryRoleId")}
+            value={values.primaryRoleId}
+            maxLength={100}
+            onChange={(event) => set("primaryRoleId", event.target.value)}
+          />
         </Field>
-        <Field label={agentWords.visibility} fault={faultOf("visibility")}>
-          <select value={values.visibility} onChange={(event) => set("visibility", event.target.value as General["visibility"])}>
+        <Field label={agentWords.visibility} hint={about("visibility")} fault={faultOf("visibility")}>
+          <select
+            disabled={declared("visibility")}
+            value={values.visibility}
+            onChange={(event) => set("visibility", event.target.value as General["visibility"])}
+          >
             <option value="private">{agentWords.private}</option>
             <option value="public">{agentWords.public}</option>
           </select>
         </Field>
       </div>
-      <AgentModels {...values} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />
+      <AgentModels {...values} isDeclared={declared} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />
       <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== ""}>
         {onDelete && (
           <button type="button" className="danger" onClick={onDelete}>

@@ -24,26 +24,32 @@ export interface ChosenModels {
 }
 
 interface Props extends ChosenModels {
+  /** Whether the agent's code declares a field. */
+  isDeclared: (field: keyof ChosenModels) => boolean;
   faultOf: (field: keyof ChosenModels) => string | undefined;
   onChange: <K extends keyof ChosenModels>(field: K, value: ChosenModels[K]) => void;
 }
 
 const readModels = (signal: AbortSignal) => api.get<ModelsView>("/api/models", {}, signal);
 
-export function AgentModels({ model, models, fallbackModels, faultOf, onChange }: Props) {
+export function AgentModels({ model, models, fallbackModels, isDeclared, faultOf, onChange }: Props) {
   const { loaded } = useLoaded(readModels);
   const listed = loaded.state === "ready" ? loaded.value.items : [];
   const own = model || listed.find((it) => it.default)?.id;
   const others = loaded.state === "loading" ? null : listed.map((it) => it.id).filter((it) => it !== own);
   return (
     <div className="columns">
-      <OwnModel
-        model={model ?? ""}
-        listed={listed}
-        isLoading={loaded.state === "loading"}
-        fault={faultOf("model")}
-        onChange={(name) => onChange("model", name)}
-      />
+      {isDeclared("model") ? (
+        <DeclaredModel model={model || own || ""} />
+      ) : (
+        <OwnModel
+          model={model ?? ""}
+          listed={listed}
+          isLoading={loaded.state === "loading"}
+          fault={faultOf("model")}
+          onChange={(name) => onChange("model", name)}
+        />
+      )}
       <OfferedModels models={models} others={others} fault={faultOf("models")} onChange={(names) => onChange("models", names)} />
       <FallbackModels
         models={fallbackModels}
@@ -52,6 +58,17 @@ export function AgentModels({ model, models, fallbackModels, faultOf, onChange }
         onChange={(names) => onChange("fallbackModels", names)}
       />
     </div>
+  );
+}
+
+/** The model that the agent's code declares. */
+function DeclaredModel({ model }: { model: string }) {
+  const words = useWords();
+  const agentWords = useAgentWords();
+  return (
+    <Field label={words.model} hint={agentWords.declaredInCode}>
+      <input value={model} disabled />
+    </Field>
   );
 }
 

@@ -27,6 +27,7 @@ import { useAgentWords, type AgentWords } from "../words/agents";
 import { usePermissionWords } from "../words/permissions";
 import { useRatingWords } from "../words/ratings";
 import { AgentDocuments } from "./agent-documents";
+import { AgentEngine } from "./agent-engine";
 import { AgentFeedback } from "./agent-feedback";
 import { AgentGeneral } from "./agent-general";
 import { AgentLimits } from "./agent-limits";
@@ -133,6 +134,7 @@ function KnownAgent({ id, tab, onMenu }: Omit<Props, "me">) {
         </button>
       </TopBar>
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
+      <AgentEngine agent={agent} />
       {agent.settings ? (
         <Tabs<AgentTab | undefined>
           key={agent.id}

@@ -11,6 +11,7 @@ import { capitalized, seconds, shortSeconds } from "../words/format";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
+type ProgramStep = PartOf<"step">;
 
 /** More names, or values, than these are only counted. */
 const MOST_NAMES = 3;
@@ -55,7 +56,7 @@ export function liveActivity(segments: readonly Segment[]): number {
 
 /** Whether one of its tools is at work, or waits. */
 function isAtWork(steps: readonly Step[]): boolean {
-  return steps.some((it) => it.type === "tool_call" && it.status === "running");
+  return steps.some((it) => (it.type === "tool_call" || it.type === "step") && it.status === "running");
 }
 
 /** Whether all of its tools that have not ended wait for the user. */
@@ -72,6 +73,8 @@ export function latest(words: Words, steps: readonly Step[], { waiting, progress
   const working = running.filter((it) => !waiting.has(it.toolCallId));
   if (working.length) return atWork(words, working, callsOf(steps), progress);
   if (running.length) return `${words.waitingForYou} · ${named(words, running)}`;
+  const current = programStepsOf(steps).findLast((it) => it.status === "running");
+  if (current) return current.title ? unmarked(current.title) : words.runningTools(codeOf(current));
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
@@ -99,6 +102,8 @@ export function lastLine(text: string): string {
 /** What was done, in the order in which it was: “Searched documents, ran `sales`”. */
 export function summary(words: Words, steps: readonly Step[]): string {
   const phrases = [...new Set(steps.map((step) => phraseOf(words, step, steps)).filter((it) => it !== null))];
+  // A step's title is a sentence of its own.
+  if (steps.some((it) => it.type === "step")) return phrases.map(capitalized).join(" · ");
   if (phrases.length) return capitalized(phrases.join(words.comma));
   const took = spentMs(steps);
   return took < LEAST_MS ? words.thought : words.thoughtFor(seconds(took, words.locale));
@@ -107,7 +112,8 @@ export function summary(words: Words, steps: readonly Step[]): string {
 /** How long it took, unless the summary says so or it is unknown. */
 export function tookOf(words: Words, steps: readonly Step[]): string {
   const took = spentMs(steps);
-  return !callsOf(steps).length || took < LEAST_TOOL_MS ? "" : shortSeconds(took, words.locale);
+  const hasWorked = callsOf(steps).length > 0 || programStepsOf(steps).length > 0;
+  return !hasWorked || took < LEAST_TOOL_MS ? "" : shortSeconds(took, words.locale);
 }
 
 /** How the request about the only call ended; several have it in their own lines. */
@@ -126,21 +132,28 @@ export function decisionOn(words: Words, { approval, clientRequest }: Pick<Call,
   return (words.outcomes as Record<string, string>)[kind] ?? kind;
 }
 
-/** What did not work: “1 failed · 1 timed out”; the summary names denied calls. */
-export function faultsOf(words: Words, steps: readonly Step[]): string {
-  const calls = callsOf(steps);
-  const counts = new Map<Call["status"], number>();
-  for (const { status } of calls) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
+/** What did not work: “1 failed · 1 timed out”, and whether it is only unknown; the summary names denied calls. */
+export function faultsOf(words: Words, steps: readonly Step[]): { faults: string; isUnknown: boolean } {
+  const done = [...callsOf(steps), ...programStepsOf(steps)];
+  const counts = new Map<(Call | ProgramStep)["status"], number>();
+  for (const { status } of done) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
   const faults = [...counts].map(([status, count]) =>
-    calls.length > 1 ? words.ofCalls(count, words.toolStatus[status] ?? status) : (words.toolStatus[status] ?? status),
+    done.length > 1 ? words.ofCalls(count, words.toolStatus[status] ?? status) : (words.toolStatus[status] ?? status),
   );
-  return faults.join(" · ");
+  return { faults: faults.join(" · "), isUnknown: counts.size === 1 && counts.has("unknown") };
 }
 
 function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | null {
   if (step.type === "thought") return step.title ? unmarked(step.title) : null;
   if (step.type === "retrieval") return words.searchedFor(unmarked(step.query));
   if (step.type === "notice") return null;
+  if (step.type === "step") {
+    // A step that ran an agent stands for what that did.
+    if (programStepsOf(steps).some((it) => it.stepId === step.parentId)) return null;
+    if (step.title) return unmarked(step.title);
+    const same = programStepsOf(steps).filter((it) => !it.title && it.name === step.name && it.parentId === step.parentId);
+    return words.ran(same.length > 1 ? `${codeOf(step)} ×${same.length}` : codeOf(step));
+  }
   const calls = callsOf(steps);
   if (!hasRun(step)) {
     const why = hindranceOf(step);
@@ -226,15 +239,36 @@ function unmarked(text: string): string {
   return text.replaceAll("`", "'");
 }
 
-/** How long thoughts and calls took; calls made together ran side by side. */
+/** How long thoughts, calls and steps took; calls made together ran side by side, and so may steps. */
 export function spentMs(steps: readonly Step[]): number {
-  let sum = 0;
+  let sum = covered(programStepsOf(steps));
   const longest = new Map<number, number>();
   for (const step of steps) {
     if (step.type === "thought") sum += step.durationMs;
     else if (step.type === "tool_call") longest.set(step.iteration, Math.max(longest.get(step.iteration) ?? 0, step.durationMs ?? 0));
   }
   return [...longest.values()].reduce((all, it) => all + it, sum);
+}
+
+/** How much time was spent in at least one of some steps, which are in order of begin. */
+function covered(steps: readonly ProgramStep[]): number {
+  let sum = 0;
+  let until = 0;
+  for (const { startedAt, durationMs } of steps) {
+    const from = Date.parse(startedAt);
+    const to = from + (durationMs ?? 0);
+    sum += Math.max(0, to - Math.max(from, until));
+    until = Math.max(until, to);
+  }
+  return sum;
+}
+
+function programStepsOf(steps: readonly Step[]): ProgramStep[] {
+  return steps.filter((it) => it.type === "step");
+}
+
+function codeOf({ name }: ProgramStep): string {
+  return `\`${unmarked(name)}\``;
 }
 
 function callsOf(steps: readonly Step[]): Call[] {

@@ -2,6 +2,8 @@
 
 import { type EventUsage, type TurnEvent } from "@threadkeep/client";
 
+import { isOfProgram } from "./timeline";
+
 export interface ModelCall {
   /** From 1. */
   iteration: number;
@@ -22,8 +24,16 @@ export function unpricedModels(calls: readonly ModelCall[], otherwise: string | 
 
 export function modelCallsOf(events: readonly TurnEvent[]): ModelCall[] {
   const calls: ModelCall[] = [];
+  // Whoever speaks in a program's turn begins an iteration: its model calls are where usage is reported.
+  const isProgram = isOfProgram(events);
   let from = 0;
   for (const event of events) {
+    if (isProgram) {
+      if (event.type === "iteration_start") from = event.at;
+      if (event.type === "usage" && !event.replayed)
+        calls.push({ iteration: calls.length + 1, ms: Math.max(0, event.at - from), usage: event, model: event.model ?? null });
+      continue;
+    }
     if (event.type === "iteration_start" || event.type === "iteration_restart") {
       calls.push({ iteration: event.iteration, ms: null, usage: null, model: null });
       from = event.at;

@@ -13,6 +13,14 @@ export interface UnreachableServer {
 /** The name has no field of its own: it is in the message. */
 const UNAVAILABLE_MESSAGE = /^(?:Couldn.t connect to )?([\w.-]+)(?: is away| cannot be reached)?(?:[:;,.]\s*([^]*))?$/;
 
+/** The key of a program that isn't connected is in the message, too. */
+const ABSENT_PROGRAM = /\((.+)\)/;
+
+/** The program that a notice waits for, if it does. */
+export function absentProgram({ code, message }: Notice): string | undefined {
+  return code === "AGENT_ABSENT" ? ABSENT_PROGRAM.exec(message)?.[1] : undefined;
+}
+
 /** The unavailable servers and the other notices, each once. */
 export function unreachableServers(notices: readonly Notice[]): { unreachable: UnreachableServer[]; others: string[] } {
   const unreachable = new Map<string, UnreachableServer>();

@@ -2,8 +2,8 @@
 
 import { isBlank, isMeasuredImage, type KeptFile, type Part, type PartOf } from "@threadkeep/client";
 
-/** A thought, a search, a tool call, or a retry of the model. */
-export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "notice">;
+/** A thought, a search, a tool call, a step of a program, or a retry of the model. */
+export type Step = PartOf<"thought" | "retrieval" | "tool_call" | "step" | "notice">;
 
 /** Where its parts lie in the reply's. */
 interface Range {
@@ -155,6 +155,8 @@ function isStep(part: Part): part is Step {
       return !part.toolCallId;
     case "tool_call":
       return !isAsking(part);
+    case "step":
+      return true;
     case "notice":
       return isRetry(part);
     default:

@@ -7,6 +7,12 @@ import { grouped } from "./format";
 const en = {
   saved: "Saved",
 
+  inCode: "in code",
+  declaredInCode: "Declared in code.",
+  codeVersion: (version: number) => `version ${version}`,
+  programReady: (workers: number) => (workers === 1 ? "connected" : `${grouped(workers)} connected`),
+  programAbsent: "its program isn’t connected",
+
   description: "Description",
   starters: "Starter prompts",
   startersHint: "One per line, up to six: messages to begin a conversation with one click.",
@@ -180,6 +186,12 @@ const en = {
 
 const zh: typeof en = {
   saved: "已保存",
+
+  inCode: "代码",
+  declaredInCode: "由代码声明。",
+  codeVersion: (version: number) => `版本 ${version}`,
+  programReady: (workers: number) => (workers === 1 ? "已连接" : `已连接 ${grouped(workers)} 个`),
+  programAbsent: "其程序未连接",
 
   description: "简介",
   starters: "开场提示",

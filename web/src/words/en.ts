@@ -238,6 +238,7 @@ export const en = {
   ofCalls: (count: number, status: string) => `${count} ${status}`,
   mcpServersUnreachable: (names: readonly string[]) =>
     `Couldn’t connect to ${names.join(", ")}; continuing without ${names.length === 1 ? "it" : "them"}.`,
+  waitsForProgram: (key: string) => `Waiting for the agent’s program (${key}) to connect`,
   toolStatus: {
     running: "running",
     ok: "done",
@@ -245,6 +246,7 @@ export const en = {
     timeout: "timed out",
     denied: "denied",
     interrupted: "interrupted",
+    cancelled: "cancelled",
     unknown: "outcome unknown",
   },
   truncated: (shown: string, all: string) => `First ${shown} of ${all}`,

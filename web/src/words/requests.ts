@@ -5,6 +5,8 @@ import { grouped } from "./format";
 
 const en = {
   toolCall: (name: string) => `Tool call: ${name}`,
+  programStep: (name: string) => `Step: ${name}`,
+  unknownStep: "Nobody knows whether this happened.",
   arguments: "Arguments",
   result: "Result",
   retried: "Retried",
@@ -64,6 +66,8 @@ export type RequestWords = typeof en;
 
 const zh: RequestWords = {
   toolCall: (name: string) => `工具调用：${name}`,
+  programStep: (name: string) => `步骤：${name}`,
+  unknownStep: "没有人知道这一步是否发生过。",
   arguments: "参数",
   result: "结果",
   retried: "已重试",

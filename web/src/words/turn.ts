@@ -43,6 +43,7 @@ const en = {
   timeline: "Timeline",
   goToStep: (title: string) => `Go to ${title}`,
   waitedForYou: "Waiting for you",
+  resumed: "Resumed after an interruption",
   supersededCall: (title: string) => `${title} (interrupted)`,
   modelCall: (index: number) => `Model call ${index}`,
 
@@ -111,6 +112,7 @@ const zh: typeof en = {
 
   timeline: "时间线",
   goToStep: (title) => `跳到${title}`,
+  resumed: "中断后继续",
   waitedForYou: "等待回应",
   supersededCall: (title) => `${title}（已中断）`,
   modelCall: (index) => `第 ${index} 次模型调用`,

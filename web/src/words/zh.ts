@@ -232,6 +232,7 @@ export const zh: Words = {
   },
   ofCalls: (count: number, status: string) => `${count} 个${status}`,
   mcpServersUnreachable: (names: readonly string[]) => `无法连接 ${names.join("、")}，已跳过并继续。`,
+  waitsForProgram: (key: string) => `正在等待智能体的程序（${key}）连接`,
   toolStatus: {
     running: "运行中",
     ok: "完成",
@@ -239,6 +240,7 @@ export const zh: Words = {
     timeout: "超时",
     denied: "已拒绝",
     interrupted: "已中断",
+    cancelled: "已取消",
     unknown: "结果未知",
   },
   truncated: (shown: string, all: string) => `前 ${shown}，共 ${all}`,

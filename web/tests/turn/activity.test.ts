@@ -1,7 +1,7 @@
 import { type PartOf } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { faultsOf, lastLine, latest, outcomeOf, spentMs, summary, tookOf } from "../../src/turn/activity";
+import { faultsOf, isWaitingForUser, lastLine, latest, outcomeOf, spentMs, summary, tookOf } from "../../src/turn/activity";
 import { unreachableServers } from "../../src/turn/notices";
 import { type Step } from "../../src/turn/segments";
 import { en } from "../../src/words/en";
@@ -23,6 +23,17 @@ const call = (toolName: string, more: Partial<Call> = {}): Call => ({
   iteration: 1,
   ...more,
 });
+const step = (name: string, more: Partial<PartOf<"step">> = {}): Step => ({
+  type: "step",
+  stepId: name,
+  name,
+  title: null,
+  status: "ok",
+  startedAt: "2026-01-01T00:00:00.000Z",
+  durationMs: 700,
+  iteration: 1,
+  ...more,
+});
 const busy: Step = { type: "notice", code: "MODEL_RETRIED", message: "busy", iteration: 1 };
 const now = { waiting: new Set<string>(), progress: undefined };
 
@@ -40,6 +51,10 @@ it.each<[string, Step[], string, string]>([
   ["one call", [call("weather", { arguments: { days: 3, place: "Oslo" } })], "Ran `weather`: 3", "运行了 `weather`：3"],
   ["calls of one tool", ["Oslo", "Lima", "Bonn", "Rome", "Cairo", "Quito"].map((place) => call("weather", { arguments: { unit: "C", place } })), "Ran `weather`: Oslo, Lima and 4 more", "运行了 `weather`：Oslo、Lima 等 6 个"],
   ["an argument with marks", [call("run", { arguments: { command: "echo `date`\n\u202e now" } })], "Ran `run`: echo 'date' now", "运行了 `run`：echo 'date' now"],
+  ["steps with titles", [step("find_order", { title: "Looked up the order" }), step("refund", { title: "refunded `120` €" })], "Looked up the order · Refunded '120' €", "Looked up the order · Refunded '120' €"],
+  ["steps without titles", [step("find"), step("find", { stepId: "2" }), step("refund")], "Ran `find` ×2 · Ran `refund`", "运行了 `find` ×2 · 运行了 `refund`"],
+  ["a step that ran an agent", [step("billing", { title: "Asked billing" }), step("charge", { parentId: "billing" })], "Asked billing", "Asked billing"],
+  ["a step and a tool", [step("find", { title: "Looked up the order" }), call("mail")], "Looked up the order · Ran `mail`", "Looked up the order · 运行了 `mail`"],
   ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Ran `a`, `b`, `c` and 2 more", "运行了 `a`、`b`、`c` 等 5 个"],
 ])("tells what was done: %s", (_, steps, english, chinese) => {
   expect([summary(en, steps), summary(zh, steps)]).toEqual([english, chinese]);
@@ -48,9 +63,9 @@ it.each<[string, Step[], string, string]>([
 it("counts calls made together once, and tells what did not work", () => {
   const steps = [call("a", { durationMs: 3000 }), call("b", { durationMs: 2000, status: "error" }), call("c", { durationMs: 1000, iteration: 2 })];
   expect(spentMs(steps)).toBe(4000);
-  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4.0 s", "1 failed"]);
-  expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
-  expect(faultsOf(en, [call("a", { status: "denied" })])).toBe("");
+  expect([tookOf(en, steps), faultsOf(en, steps).faults]).toEqual(["4.0 s", "1 failed"]);
+  expect(faultsOf(en, [call("a", { status: "timeout" })]).faults).toBe("timed out");
+  expect(faultsOf(en, [call("a", { status: "denied" })]).faults).toBe("");
   expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
 });
 
@@ -97,4 +112,33 @@ it("names every server that is away once", () => {
   expect(told.unreachable.map((it) => it.name)).toEqual(["mail", "crm"]);
   expect(told.unreachable[0]!.reason).toBe("connection refused");
   expect(told.others).toEqual(["A tool was left out."]);
+});
+
+it("says what a program does now: the step that began last, unless its user is waited for", () => {
+  const billing = step("billing", { title: "Asking billing", status: "running" });
+  expect(latest(en, [billing], now)).toBe("Asking billing");
+  expect(latest(en, [billing, step("charge", { parentId: "billing", status: "running" })], now)).toBe("Running `charge`");
+  const asking = call("mail", { status: "running", approval: { requestId: "r", message: "", expiresAt: "" } });
+  const waiting = new Set(["mail"]);
+  expect(isWaitingForUser([billing, asking], waiting)).toBe(true);
+  expect(latest(en, [billing, asking], { ...now, waiting })).toBe("Waiting for you · `mail`");
+});
+
+it("counts steps that ran at the same time once", () => {
+  const at = (second: number) => `2026-01-01T00:00:0${second}.000Z`;
+  const steps = [
+    step("a", { startedAt: at(1), durationMs: 2000 }),
+    step("b", { startedAt: at(2), durationMs: 500 }),
+    step("c", { startedAt: at(2), durationMs: 2000 }),
+    step("d", { startedAt: at(6), durationMs: 400 }),
+  ];
+  expect(spentMs(steps)).toBe(3400);
+  expect(tookOf(en, steps)).toBe("3.4 s");
+});
+
+it("tells steps that failed from those of which nobody knows", () => {
+  const unknown = [step("a"), step("refund", { status: "unknown" })];
+  expect(faultsOf(en, unknown)).toEqual({ faults: "1 outcome unknown", isUnknown: true });
+  const failed = [...unknown, step("b", { status: "error" })];
+  expect(faultsOf(zh, failed)).toEqual({ faults: "1 个结果未知 · 1 个失败", isUnknown: false });
 });

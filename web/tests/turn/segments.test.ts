@@ -7,6 +7,7 @@ import { segmentKey, segmentsOf, type Segment, type Step } from "../../src/turn/
 function briefStep(step: Step): string {
   if (step.type === "tool_call") return `<${step.toolName} ${step.status}>`;
   if (step.type === "notice") return `again: ${step.message}`;
+  if (step.type === "step") return `[${step.name} ${step.status}]`;
   return step.type === "thought" ? step.text : `? ${step.query}`;
 }
 
@@ -145,4 +146,12 @@ it("shows images that the server has measured, side by side, and leaves others t
 it("knows whose question it is: the model's, or that of a call's server", () => {
   const segments = segmentsOf(recording("questions").message.parts);
   expect(segments.flatMap((it) => (it.kind === "question" ? [it.asker?.toolName] : []))).toEqual([undefined, "book", "book"]);
+});
+
+it.each([
+  ["steps of a program", ["([find_order ok])", "Order 7 costs 120 €. ", "? Refund it?", "([refund ok])", "It is on its way."]],
+  ["steps while another one speaks", ["([write ok])", "A first sentence.", "([look error] | [look ok])", "Mine."]],
+  ["steps that were cut off", ["Wait. ", "([write ok] | [refund unknown])", "~ Half a ", "(<sales ok>)", "~ ! Slow today.", "A whole sentence.", "([billing unknown] | [charge unknown])"]],
+])("puts steps between the texts: %s", (name, expected) => {
+  expect(segmentsOf(recording(name).message.parts).map(brief)).toEqual(expected);
 });

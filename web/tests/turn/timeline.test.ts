@@ -96,3 +96,28 @@ it("tells the calls of a tool apart by what they were about, as the user allowed
     ["now", undefined],
   ]);
 });
+
+it("shows a program's steps, its model calls by their usage, and where it was interrupted", () => {
+  const { spans } = timelineOf([
+    at(1, 0, { type: "turn_start" }),
+    at(2, 5, { type: "step", step_id: "1", name: "find", title: "Looked it up", status: "running" }),
+    at(3, 20, { type: "step", step_id: "1", name: "find", title: "Looked it up", status: "ok" }),
+    at(4, 20, { type: "iteration_start", iteration: 1, step_id: "" }),
+    at(5, 25, { type: "step", step_id: "2", name: "billing", status: "running" }),
+    at(6, 30, { type: "step", step_id: "3", name: "charge", parent_id: "2", status: "running" }),
+    at(7, 40, { type: "turn_resumed", attempt: 1 }),
+    at(8, 50, { type: "step", step_id: "3", name: "charge", parent_id: "2", status: "unknown" }),
+    at(9, 60, { type: "step", step_id: "2", name: "billing", status: "error" }),
+    at(10, 70, { type: "iteration_start", iteration: 2, step_id: "4" }),
+    at(11, 90, { type: "usage" }),
+    at(12, 95, { type: "turn_resumed", attempt: 0 }),
+    at(13, 99, { type: "done" }),
+  ]);
+  expect(spans.map(({ kind, title, from, to, ok, isCode, isUnknown, depth }) => [kind, title, from, to, ok, !!isCode, !!isUnknown, depth ?? 0])).toEqual([
+    ["step", "Looked it up", 5, 20, true, false, false, 0],
+    ["step", "billing", 25, 60, false, true, false, 0],
+    ["step", "charge", 30, 50, true, true, true, 1],
+    ["resumed", "1", 40, 40, true, false, false, 0],
+    ["model", "1", 70, 90, true, false, false, 0],
+  ]);
+});

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from threadkeep.domain.events import (
     ApprovalRequest,
+    ApprovalResponse,
     EventBody,
     IterationRestart,
     IterationStart,
@@ -57,6 +58,8 @@ class CodeState:
     """What the user sent meanwhile and the turn took in, but no program has heard."""
     requests: frozenset[str] = frozenset()
     """All requests to the user so far."""
+    open_requests: frozenset[str] = frozenset()
+    """Those without a decision."""
     calls: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
     open_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
@@ -74,13 +77,13 @@ def replay_code(
     entries: Iterable[TurnEvent | JournalEntry], payloads: Mapping[PayloadId, bytes | Lost]
 ) -> CodeState:
     """The state that a turn's entries describe; `payloads` are the values that its calls refer to."""
-    replaying = _ReplayingCode()
+    replaying = ReplayingCode()
     for entry in entries:
         replaying.add(entry)
     return replaying.state(payloads)
 
 
-class _ReplayingCode:
+class ReplayingCode:
     """Collects a turn's entries, in order."""
 
     def __init__(self) -> None:
@@ -96,8 +99,10 @@ class _ReplayingCode:
         self._shown: list[EventBody] = []
         self._steered: list[UserMessage] = []
         self._requests: set[str] = set()
+        self._undecided: set[str] = set()
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
+        """The next entry."""
         self._turn.add(entry)
         match entry:
             case TurnEvent():
@@ -134,6 +139,9 @@ class _ReplayingCode:
                 self._steered.append(body)
             case ApprovalRequest(request_id):
                 self._requests.add(request_id)
+                self._undecided.add(request_id)
+            case ApprovalResponse(request_id):
+                self._undecided.discard(request_id)
             case _:
                 pass
 
@@ -151,6 +159,7 @@ class _ReplayingCode:
             self._optional[key] = self._ended.pop(key)
 
     def state(self, payloads: Mapping[PayloadId, bytes | Lost]) -> CodeState:
+        """The state that they describe; `payloads` are the values that its calls refer to."""
         folding = self._turn.folding
         all_ended: Sequence[StepEnded] = (*self._optional.values(), *self._ended.values())
         return CodeState(
@@ -166,6 +175,7 @@ class _ReplayingCode:
             saved=self._saved,
             steered=tuple(self._steered),
             requests=frozenset(self._requests),
+            open_requests=frozenset(self._undecided),
             calls=self._turn.calls(payloads),
             open_calls=tuple(folding.open_calls),
             usage=folding.usage,

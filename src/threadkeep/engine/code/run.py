@@ -37,7 +37,7 @@ from threadkeep.engine.code.model_calls import ModelCalls, content_hash
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
-from threadkeep.engine.code.running import MOST_OPEN, CodeSurroundings, RunningCode, StepLimit
+from threadkeep.engine.code.running import CodeSurroundings, RunningCode, StepLimit
 from threadkeep.engine.code.shown import ShownOutput
 from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
@@ -52,6 +52,7 @@ from threadkeep.ports.gateway import GatewayError
 from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
+    MOST_OPEN_CLAIMS,
     OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
@@ -274,7 +275,7 @@ class _Serving:
     @property
     def open_requests(self) -> frozenset[str]:
         """The requests that nobody has decided."""
-        return self._code.activity.requests
+        return self._code.activity.requests | self._code.state.open_requests
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
@@ -315,6 +316,8 @@ class _Serving:
                 case Settled(re):
                     if (settled := self._settled.get(re)) is not None:
                         settled.set()
+                case UsageClaim(step=int()):
+                    self._takes.note_usage(message)
                 case SaveClaim():
                     self._code.send(await self._takes.save(message))
                 case End():
@@ -326,8 +329,8 @@ class _Serving:
     def _claim(self, claim: Claim) -> None:
         """Something new that the program wants done; it may have been done by an earlier run."""
         code = self._code
-        if len(self._claimed) >= MOST_OPEN:
-            message = f"A turn can have at most {MOST_OPEN} open steps at once."
+        if len(self._claimed) >= MOST_OPEN_CLAIMS:
+            message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
         open_ = code.claims.add(claim.id, *_place(claim))

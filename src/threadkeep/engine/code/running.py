@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.events import EventBody, Text, UsageReported
+from threadkeep.context.call_receipts import CallReceipts
+from threadkeep.domain.events import EventBody, Text
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
@@ -45,7 +46,6 @@ from threadkeep.wire.programs import (
 )
 
 MOST_STEPS = 1_000
-MOST_OPEN = 100
 MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -188,6 +188,8 @@ class RunningCode:
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
         self.saved = state.saved_state()
         """The last saved point that has the turn's state."""
+        self.receipts = CallReceipts(turn.id, turn.conversation_id)
+        self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -222,6 +224,12 @@ class RunningCode:
         if self.step_count > self.around.most_steps:
             raise StepLimit
         return StepBegun(claim.key, str(self.step_count), name, kind, effect)
+
+    def model_call_number(self, begun: StepBegun) -> int:
+        """Which of the turn's model calls this one is, from 1; the same when it is made again."""
+        if begun.step_id not in self._model_calls:
+            self._model_calls.append(begun.step_id)
+        return self._model_calls.index(begun.step_id) + 1
 
     async def stored(self, value: Raw) -> StoredValue:
         """Stores a value that is too large for the log; raises TooLarge."""
@@ -278,12 +286,15 @@ class RunningCode:
             is_progress=is_progress,
         )
 
-    def reported(self, asking: ModelAsking) -> Sequence[UsageReported]:
-        """What a model call has used, unless it is reported already."""
-        reported = list(asking.report())
-        for it in reported:
+    def reported(self, asking: ModelAsking) -> Sequence[EventBody | JournalEntry]:
+        """What a model call has used, unless it is reported already, after which call that was."""
+        found: list[EventBody | JournalEntry] = []
+        for it in asking.report():
             self.used += it.usage
-        return reported
+            if asking.made_call is not None:
+                found.append(asking.made_call)
+            found.append(it)
+        return found
 
     def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""

@@ -77,14 +77,20 @@ class Takes:
         return [it.content for it in heard]
 
     async def usage(self, claim: UsageClaim, open_: OpenClaim) -> None:
-        """Charges a model call that the program made itself, with the cost that it names or by our price."""
+        """Charges a model call that the program made itself."""
         code = self._code
-        begun = code.begun(open_, "usage", "take", "write")
+        code.outlet.emit(code.begun(open_, "usage", "take", "write"))
+        code.end(await code.ok(open_, None), self._reported(claim))
+
+    def note_usage(self, claim: UsageClaim) -> None:
+        """The same of a call that a step made: a step that runs again makes it again."""
+        self._code.outlet.emit(self._reported(claim))
+
+    def _reported(self, claim: UsageClaim) -> UsageReported:
         used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
-        priced = code.around.spending(begun.step_id).priced(claim.model, used)
-        code.outlet.emit(begun)
-        code.used += priced
-        code.end(await code.ok(open_, None), UsageReported.of(priced, claim.model))
+        priced = self._code.around.spending("usage").priced(claim.model, used)
+        self._code.used += priced
+        return UsageReported.of(priced, claim.model)
 
     async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
         """Records a point to start from; one that an earlier run recorded is not recorded again."""

@@ -72,14 +72,15 @@ async def create_agent(request: RequestContext, *, body: AgentBody) -> ViewRespo
 
 async def list_agents(request: RequestContext, *, query: PageQuery) -> PageView[AgentView]:
     """List your own agents and the public ones, oldest first."""
-    pager = Pager(request.cursors, request.user, "agents", query)
-    found = await request.services.agents.page(
+    pager, services = Pager(request.cursors, request.user, "agents", query), request.services.agents
+    found = await services.page(
         request.user, after=pager.after(str), offset=pager.offset, limit=pager.fetch_limit
     )
+    served = await services.served(found)
     return pager.page(
         found,
         lambda agent: agent.id,
-        lambda agents: [agent_view(request.services.agents.as_it_runs(it), request.user) for it in agents],
+        lambda agents: [agent_view(services.as_it_runs(it), request.user, served) for it in agents],
     )
 
 
@@ -132,8 +133,9 @@ async def list_audit(request: RequestContext, *, query: PageQuery) -> PageView[A
 
 async def _detail(agent: Agent, request: RequestContext) -> ViewResponse[AgentDetailView]:
     reports = await request.services.mcp_servers.report(agent) if agent.is_open_to(request.user) else None
-    shown = request.services.agents.as_it_runs(agent)
-    return ViewResponse(agent_detail_view(shown, request.user, reports), headers=etag(agent.version))
+    shown, served = request.services.agents.as_it_runs(agent), await request.services.agents.served([agent])
+    view = agent_detail_view(shown, request.user, served, reports)
+    return ViewResponse(view, headers=etag(agent.version))
 
 
 def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:

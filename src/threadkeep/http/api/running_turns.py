@@ -35,6 +35,9 @@ def _views(turns: Sequence[RunningTurn]) -> list[RunningTurnView]:
             model=turn.model,
             started_at=rfc3339(turn.started_at),
             state="aborting" if turn.is_aborting else "stalled" if turn.is_stalled else "running",
+            agent=turn.code.key if turn.code else None,
+            code_version=turn.code.version if turn.code else None,
+            waits_for="worker" if turn.waits_for_program else None,
         )
         for turn in turns
     ]

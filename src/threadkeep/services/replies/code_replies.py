@@ -13,7 +13,7 @@ from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.user import User
-from threadkeep.engine.code.programs import ProgramRun, Programs
+from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
@@ -26,6 +26,7 @@ from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.services.equipment import limits_of
 from threadkeep.services.path import latest_messages
 from threadkeep.services.replies.model_replies import ModelReplies
@@ -41,20 +42,20 @@ class CodeReplies:
     """Runs the programs of agents in code."""
 
     def __init__(
-        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: Programs
+        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: NodePrograms
     ) -> None:
         self._store = store
         self._replies = replies
         self._requests = requests
         self._programs = programs
 
-    def code_of(self, held: HeldTurn) -> Code | None:
+    def _code_of(self, held: HeldTurn) -> Code | None:
         """The code that runs a turn on this node: of the version that began it, else a higher one."""
         needed = held.turn.code
-        if needed is None:
+        if needed is None or self._programs.port is None:
             return None
         fitting = (it for it in self._programs.codes if it.key == needed.key)
-        return next((it for it in fitting if needed.version is None or it.version >= needed.version), None)
+        return next((it for it in fitting if it.version >= (needed.version or 0)), None)
 
     async def steps(
         self,
@@ -67,7 +68,7 @@ class CodeReplies:
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps. The caller stores each step before the next."""
-        code = self.code_of(held)
+        code = self._code_of(held)
         if code is None:  # a node that has the program runs it
             yield HandOff()
             return
@@ -98,7 +99,7 @@ class CodeReplies:
     ) -> CodeSurroundings:
         replies, turn = self._replies, held.turn
         equipment = replies.equipment
-        spending = await equipment.spending.of_turn(user, held, agent, control.calling)
+        account = await equipment.spending.of_program(user, held, agent)
 
         def models(name: str | None) -> TurnModels:
             chosen = model if name is None else equipment.models.get(equipment.choice.chosen(agent, name).id)
@@ -117,7 +118,7 @@ class CodeReplies:
         return CodeSurroundings(
             program=program,
             models=models,
-            spending=lambda call: spending,
+            spending=account.of_call,
             tools=replies.turn_tools(user, agent, held, control, model),
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,
@@ -131,7 +132,7 @@ class CodeReplies:
             clock=equipment.clock,
             stop=control.stop,
             steering=control.steering,
-            most_steps=MOST_STEPS,
+            most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
         )
 
     async def _program(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> ProgramRun:
@@ -150,7 +151,8 @@ class CodeReplies:
             kept=await self._state(held, state, message),
             saved={scope: await self._value(held, it.value, it.ref) for scope, it in state.saved.items()},
         )
-        return self._programs.start(start)
+        assert self._programs.port is not None
+        return self._programs.port.start(start)
 
     async def _state(self, held: HeldTurn, state: CodeState, question: Message | None) -> bytes | None:
         """The state as the turn last saved it, else that of the nearest reply before it on its path."""

@@ -1,14 +1,18 @@
 """Turns that resume from their logs: after a crash, a deploy, or their user's decision."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
 from threadkeep.context.attachments import NO_FILES
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
-from threadkeep.domain.errors import GatewayNotConfigured, ModelNotFound
+from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ModelNotFound
 from threadkeep.domain.events import (
+    ApprovalResponse,
+    Done,
     EventBody,
     Failed,
     Terminal,
@@ -17,15 +21,19 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
+from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.turn import TurnCode
 from threadkeep.domain.user import User, UserRole
+from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import TurnStep
-from threadkeep.engine.replay import TurnState, replay
+from threadkeep.engine.loop import StateLeft, TurnStep
+from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies, file_rules
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.storage.store import Store
@@ -45,6 +53,7 @@ class ResumedTurns:
         store: Store,
         replies: ModelReplies,
         starts: TurnStarts,
+        code_replies: CodeReplies,
         *,
         within_hours: float,
         caps: OperatorCaps = NO_CAPS,
@@ -52,8 +61,14 @@ class ResumedTurns:
         self._store = store
         self._replies = replies
         self._starts = starts
-        self._within_ms = within_hours * HOUR_MS
+        self._code_replies = code_replies
+        self._within_ms = int(within_hours * HOUR_MS)
         self._caps = caps
+
+    @property
+    def within_ms(self) -> int:
+        """How long after the loss of its node a turn is resumed."""
+        return self._within_ms
 
     def knows(self, model: str | None) -> bool:
         """Whether this node has a turn's model."""
@@ -65,25 +80,29 @@ class ResumedTurns:
         except (GatewayNotConfigured, ModelNotFound):
             return None
 
-    def resume(self, held: HeldTurn, entries: Sequence[LogEntry], *, is_takeover: bool) -> TurnCourse:
+    def resume(self, held: HeldTurn) -> "ReadTurn":
+        """A turn that this node holds, before its log is read."""
+        return ReadTurn(self, held)
+
+    def course(self, read: "ReadTurn", *, is_takeover: bool) -> TurnCourse:
         """How a turn runs from the end of its log."""
-        user = _user_of(held, entries)
+        user = read.user
         return TurnCourse(
-            lambda held, control: self._steps(user, held, entries, control, is_takeover=is_takeover),
+            lambda held, control: self._steps(user, held, read, control, is_takeover=is_takeover),
             self._starts.prepare_next_of(user),
         )
 
     async def _steps(
-        self,
-        user: User,
-        held: HeldTurn,
-        entries: Sequence[LogEntry],
-        control: TurnControl,
-        *,
-        is_takeover: bool,
+        self, user: User, held: HeldTurn, read: "ReadTurn", control: TurnControl, *, is_takeover: bool
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps from the end of its log; ends the turn if it can't resume."""
-        state = await self._state(held, entries)
+        if held.turn.code is not None:
+            steps = self._code_steps(user, held, held.turn.code, read, control, is_takeover=is_takeover)
+            async with aclosing(steps):
+                async for step in steps:
+                    yield step
+            return
+        state = await self._state(held, read)
         agent = await self._store.agents.get(held.conversation.agent_id)
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
@@ -102,34 +121,98 @@ class ResumedTurns:
             async for step in steps:
                 yield step
 
-    def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
-        """Why a turn ends; None if it resumes."""
+    async def _code_steps(
+        self,
+        user: User,
+        held: HeldTurn,
+        code: TurnCode,
+        read: "ReadTurn",
+        control: TurnControl,
+        *,
+        is_takeover: bool,
+    ) -> AsyncGenerator[TurnStep]:
+        """The same for a turn that needs a program."""
+        assert read.replaying_code is not None
+        payloads = await self._store.payloads.load(held.conversation.id, read.refs)
+        state = await asyncio.to_thread(read.replaying_code.state, payloads)
+        agent = await self._store.agents.get(held.conversation.agent_id)
+        if agent is None or not agent.is_visible_to(user):
+            end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
+        elif not self._starts.programs.can_run(code):
+            end = absent(code.key) if state.code is None else ABANDONED
+        else:
+            end = self._is_given_up(held, agent, is_takeover=is_takeover)
+        if agent is None or end is not None:
+            reason = control.stop.reason
+            end = stopped(held.turn, reason) if reason else end or ABANDONED
+            async for step in self._end_without_program(held, state, end):
+                yield step
+            return
+        opening = (TurnResumed(held.attempts),) if is_takeover and state.code is not None else ()
+        steps = self._code_replies.steps(
+            user, self._caps.limited(agent), held, control, state=state, opening=opening
+        )
+        async with aclosing(steps):
+            async for step in steps:
+                yield step
+
+    async def _end_without_program(
+        self, held: HeldTurn, state: CodeState, end: Terminal
+    ) -> AsyncGenerator[TurnStep]:
+        """Ends a turn whose program isn't run; its state is the one saved last."""
+        if (kept := await self._saved_state(held, state)) is not None:
+            yield StateLeft(kept)
+        if isinstance(end, Done) and end.stop_reason == "expired":
+            for request_id in state.open_requests:
+                yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
+        last = last_events(
+            end,
+            open_calls=state.open_calls,
+            why=PROCESS_ENDED,
+            reported=state.usage,
+            unreported=None,
+            model=held.turn.model,
+            waiting={id_ for id_, call in state.calls.items() if call.open_requests},
+        )
+        for event in last:
+            yield event
+
+    async def _saved_state(self, held: HeldTurn, state: CodeState) -> bytes | None:
+        """What the program saved last; of a turn that saved nothing, its ancestor's state counts."""
+        saved = state.saved_state()
+        if saved is None or saved.state_ref is None:
+            return saved and bytes(saved.state)
+        return await self._store.states.value(held.turn.id, saved.state_ref)
+
+    def _is_given_up(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
+        """Whether a turn has lost its node too often, or for too long."""
         is_too_late = held.attempts > MOST_ATTEMPTS or held.ownerless_ms > self._within_ms
         if is_takeover and (is_too_late or agent.settings.on_crash is OnCrash.INTERRUPT):
             return ABANDONED
+        return None
+
+    def _refusal(self, held: HeldTurn, agent: Agent, state: TurnState, *, is_takeover: bool) -> Failed | None:
+        """Why a turn ends; None if it resumes."""
+        if (end := self._is_given_up(held, agent, is_takeover=is_takeover)) is not None:
+            return end
         try:
             self._replies.model_of(held.turn, state)
         except (GatewayNotConfigured, ModelNotFound) as exc:
             return Failed("INTERRUPTED", exc.message, retryable=True)
         return None
 
-    async def _state(self, held: HeldTurn, entries: Sequence[LogEntry]) -> TurnState:
-        """The turn's state. A turn that died before its receipt was stored is prepared again."""
+    async def _state(self, held: HeldTurn, read: "ReadTurn") -> TurnState:
+        """The turn's state, made in a thread: its log may be long. A turn that died before its receipt was
+        stored is prepared again.
+        """
         turn = held.turn
         sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         if sent is None:
-            return replay(entries, None, {})
-        bodies = [entry.body for entry in entries if isinstance(entry, TurnEvent)]
-        refs = [
-            ref
-            for body in bodies
-            if isinstance(body, ToolCalled | ToolResultStored)
-            for ref in body.refs.values()
-        ]
-        payloads = await self._store.payloads.load(turn.conversation_id, refs)
+            return await asyncio.to_thread(read.replaying.state, None, {}, NO_FILES)
+        payloads = await self._store.payloads.load(turn.conversation_id, read.refs)
         model = self._found(turn.model)
         files = file_rules(model) if model else NO_FILES
-        return replay(entries, rebuild_request(*sent), payloads, files)
+        return await asyncio.to_thread(lambda: read.replaying.state(rebuild_request(*sent), payloads, files))
 
     def _last_events(self, held: HeldTurn, end: Terminal, state: TurnState) -> Iterator[EventBody]:
         model = state.model or held.turn.model
@@ -144,7 +227,35 @@ class ResumedTurns:
         )
 
 
-def _user_of(held: HeldTurn, entries: Sequence[LogEntry]) -> User:
-    """The turn's user, with the role they had when it started."""
-    is_admin = any(isinstance(entry, BegunByAdmin) for entry in entries)
-    return User(held.conversation.user_id, UserRole.ADMIN if is_admin else UserRole.USER)
+class ReadTurn:
+    """What a turn's log says, entry by entry."""
+
+    def __init__(self, turns: ResumedTurns, held: HeldTurn) -> None:
+        self._turns = turns
+        self.user = User(held.conversation.user_id)
+        """The turn's user, with the role they had when it started."""
+        self.replaying = Replaying()
+        self.replaying_code = ReplayingCode() if held.turn.code is not None else None
+        """Instead, where the turn needs a program."""
+        self.refs: list[PayloadId] = []
+        """The values of its calls that are stored apart."""
+
+    def add(self, entry: LogEntry) -> None:
+        """The next entry."""
+        (self.replaying_code or self.replaying).add(entry)
+        match entry:
+            case BegunByAdmin():
+                self.user = User(self.user.id, UserRole.ADMIN)
+            case TurnEvent(body=ToolCalled() | ToolResultStored() as body):
+                self.refs += body.refs.values()
+            case _:
+                pass
+
+    def course(self, *, is_takeover: bool) -> TurnCourse:
+        """How the turn runs on."""
+        return self._turns.course(self, is_takeover=is_takeover)
+
+
+def absent(key: str) -> Failed:
+    """Nobody runs a turn's program."""
+    return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)

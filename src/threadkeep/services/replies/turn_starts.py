@@ -8,20 +8,26 @@ from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
-from threadkeep.domain.errors import ShuttingDown
+from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ShuttingDown
 from threadkeep.domain.ids import KeyId, TurnId
 from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.loop import TurnStep
 from threadkeep.ports.allowances import Allowances
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.creations import Creations
+from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
 from threadkeep.storage.store import Store
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length
+from threadkeep.storage.turn_log import HeldTurn
 
 
 class TurnStarts:
@@ -32,6 +38,7 @@ class TurnStarts:
         store: Store,
         runner: Runner,
         replies: ModelReplies,
+        code_replies: CodeReplies,
         allowances: Allowances,
         creations: Creations,
         caps: OperatorCaps = NO_CAPS,
@@ -39,19 +46,33 @@ class TurnStarts:
         self._store = store
         self._runner = runner
         self._replies = replies
+        self._code_replies = code_replies
         self._equipment = replies.equipment
         self._allowances = allowances
         self._creations = creations
         self._caps = caps
         self._claims: set[TurnClaim] = set()
 
+    @property
+    def programs(self) -> NodePrograms:
+        """What this node can run of the agents that are programs."""
+        return self._runner.programs
+
     async def agent_of(self, user: User, conversation: Conversation) -> Agent:
         """The agent that replies in a conversation, within the operator's limits."""
         return self._caps.limited(await agent_to_ask(self._store, user, conversation))
 
-    def chosen_model(self, agent: Agent, wanted: str | None) -> str:
-        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted."""
-        return self._equipment.choice.chosen(agent, wanted).id
+    def chosen_model(self, agent: Agent, wanted: str | None) -> str | None:
+        """The id of the model that replies to a message; raises if the agent doesn't offer the one wanted.
+
+        None for a program, which needs none, where no model is connected.
+        """
+        try:
+            return self._equipment.choice.chosen(agent, wanted).id
+        except GatewayNotConfigured:
+            if agent.code is None or wanted is not None:
+                raise
+            return None
 
     def of_queued(
         self,
@@ -96,6 +117,7 @@ class TurnStarts:
         if claim.is_taken:
             return
         self.check_open()
+        await self._check_present(agent)
         await self._creations.check_turn(user.id, _size_of(begun))
         await self._equipment.spending.check(user, begun, agent)
         await claim.take(self._running_of(user, after), after)
@@ -105,7 +127,7 @@ class TurnStarts:
     ) -> tuple[Turn, Conversation]:
         """Begins a turn. StorageConflict if its conversation has changed since it was read."""
         await self.reserve(claim, user, agent, begun)
-        async with self._ready(begun) as ready:
+        async with self._ready(self._with_code(agent, begun)) as ready:
             claim.is_beginning = True
             await self._runner.begin(ready, self._course(user, agent, claim))
         return begun.turn, begun.conversation
@@ -140,7 +162,8 @@ class TurnStarts:
                 )
                 await self.reserve(claim, user, agent, begun, after=previous.id)
                 claim.is_beginning = True
-            return replace(begun, queue=QueueChange(message)), self._course(user, agent, claim)
+            begun = replace(self._with_code(agent, begun), queue=QueueChange(message))
+            return begun, self._course(user, agent, claim)
 
         return prepare_next
 
@@ -154,11 +177,31 @@ class TurnStarts:
 
     def _course(self, user: User, agent: Agent, claim: TurnClaim) -> TurnCourse:
         return TurnCourse(
-            steps=lambda held, control: self._replies.steps(user, agent, held, control),
+            steps=lambda held, control: self._steps(user, agent, held, control),
             prepare_next=self.prepare_next_of(user),
             by_admin=user.is_admin,
             give_back=claim.not_begun,
         )
+
+    def _steps(
+        self, user: User, agent: Agent, held: HeldTurn, control: TurnControl
+    ) -> AsyncGenerator[TurnStep]:
+        if held.turn.code is not None:
+            return self._code_replies.steps(user, agent, held, control, state=CodeState())
+        return self._replies.steps(user, agent, held, control)
+
+    def _with_code(self, agent: Agent, begun: BegunTurn) -> BegunTurn:
+        """A turn that needs its agent's program, if that is one."""
+        if agent.code is None:
+            return begun
+        return replace(begun, turn=replace(begun.turn, code=self.programs.code_for(agent.code.key)))
+
+    async def _check_present(self, agent: Agent) -> None:
+        """Refuses a turn of a program that nobody has run lately: it would wait in vain."""
+        if agent.code is not None and not await self.programs.is_awaited(agent.code.key):
+            raise AgentAbsent(
+                f"The agent's program ({agent.code.key}) isn't running. Try again when it is connected."
+            )
 
     def check_open(self) -> None:
         """Refuses to begin a turn while this process is ending."""

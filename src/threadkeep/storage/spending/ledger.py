@@ -1,9 +1,10 @@
 """The ledger in the database: reservations, budgets, and sums of what model calls have used."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, month_before, month_of
@@ -18,6 +19,8 @@ from threadkeep.storage.spending.charges import (
     released,
 )
 from threadkeep.storage.spending.former_users import former_name
+
+NOTHING_KNOWN: Mapping[str, Usage] = {}
 
 _KEYS = """(SELECT json_extract(value, '$[0]') AS of_scope, json_extract(value, '$[1]') AS of_id,
         json_extract(value, '$[2]') AS of_period, json_extract(value, '$[3]') AS of_currency,
@@ -42,15 +45,17 @@ _LOCK_TURN = Statement(
 )
 _RESERVE = Statement(
     """INSERT INTO tk_reservations
-        (id, user_id, agent_id, key_id, purpose, model, amount, currency, held_by, at, day, fence)
+        (id, user_id, agent_id, key_id, purpose, model, amount, currency, held_by, at, day, fence, turn_id)
     VALUES (:id, :user_id, :agent_id, :key_id, :purpose, :model, :amount, :currency, :held_by, :at, :day,
-        :fence)"""
+        :fence, :turn_id)"""
 )
 # Not what another node has reserved for the same turn, nor anything once another node has the turn: that one
 # charges what was cut off.
 _RELEASE = Statement(
     """DELETE FROM tk_reservations WHERE id = :id AND fence = :fence
-        AND NOT EXISTS (SELECT 1 FROM tk_turns WHERE tk_turns.id = :id AND tk_turns.fence > :fence)
+        AND NOT EXISTS (SELECT 1 FROM tk_turns
+            WHERE tk_turns.id = COALESCE(tk_reservations.turn_id, tk_reservations.id)
+                AND tk_turns.fence > :fence)
     RETURNING amount, currency, held_by"""
 )
 _COUNT_RESERVATIONS = Statement("SELECT COUNT(*) FROM tk_reservations")
@@ -60,9 +65,16 @@ _ABANDONED = Statement(
     """SELECT kept.id, kept.user_id, kept.agent_id, kept.key_id, kept.purpose, kept.model, kept.amount,
         kept.currency, kept.at, kept.day
     FROM tk_reservations AS kept
-    LEFT JOIN tk_turns AS turn ON turn.id = kept.id AND turn.status IN ('RUNNING', 'WAITING')
+    LEFT JOIN tk_turns AS turn ON turn.id = COALESCE(kept.turn_id, kept.id)
+        AND turn.status IN ('RUNNING', 'WAITING')
     WHERE kept.at < :before AND (kept.purpose <> 'turn' OR turn.id IS NULL) ORDER BY kept.at LIMIT :limit""",
     locks="FOR UPDATE OF kept SKIP LOCKED",
+)
+# Of a turn's calls that a node made which no longer holds it.
+_LOST = Statement(
+    """SELECT id, user_id, agent_id, key_id, purpose, model, amount, currency, at, day
+    FROM tk_reservations WHERE turn_id = :turn_id AND fence < :fence ORDER BY at, id""",
+    locks="FOR UPDATE",
 )
 ABANDONED_AT_ONCE = 100
 # Costs are summed in two parts: the sum of a large installation has more digits than the databases' numbers.
@@ -133,8 +145,8 @@ class SqlLedger:
     async def reserve(self, reservation: Reservation, budgets: Sequence[Budget]) -> int | BudgetState:
         """Reserves for a call in all of its budgets, or in none; returns the amount, or the one without room.
 
-        Replaces what the turn had reserved for a call that was not billed. StorageConflict if the turn has
-        ended or another node runs it.
+        Replaces what had been reserved under the same id for a call that was not billed. StorageConflict if
+        the turn has ended or another node runs it.
         """
         former = self._former(reservation.payer.user_id)
         return await self._database.write(lambda: _reserve(reservation, budgets, former), urgent=True)
@@ -180,6 +192,16 @@ class SqlLedger:
         )
         return [_usage_sum(row, by) for row in rows]
 
+    async def charge_lost(
+        self, turn_id: TurnId, fence: int, spent: Mapping[str, Usage] = NOTHING_KNOWN
+    ) -> Sequence[Charge]:
+        """Charges what a turn's earlier nodes have reserved for calls that nobody will report any more.
+
+        `spent` is what is known of some of them, by the reservation's id; the others are charged in full:
+        they may have been made.
+        """
+        return await self._database.write(lambda: _charge_lost(turn_id, fence, spent))
+
     async def charge_abandoned(self, before: int) -> Sequence[Charge]:
         """Charges in full what was reserved for some of the calls that nobody is left to charge."""
         return await self._database.write(lambda: _charge_abandoned(before))
@@ -196,7 +218,8 @@ class SqlLedger:
 
 def _reserve(reservation: Reservation, budgets: Sequence[Budget], former: str) -> Plan[int | BudgetState]:
     """Reserves as much as there is, instead of what the same turn may have reserved before."""
-    if reservation.fence is not None and not (yield _LOCK_TURN(id=reservation.id, fence=reservation.fence)):
+    turn_id = reservation.turn_id or reservation.id
+    if reservation.fence is not None and not (yield _LOCK_TURN(id=turn_id, fence=reservation.fence)):
         raise StorageConflict("The turn has ended, or another node runs it.")
     freed = yield FREE(ids=to_json([reservation.id]))
     keys = _keys(budgets, reservation.currency)
@@ -221,6 +244,7 @@ def _reserve(reservation: Reservation, budgets: Sequence[Budget], former: str) -
         at=reservation.at,
         day=reservation.day,
         fence=reservation.fence or 0,
+        turn_id=reservation.turn_id,
     )
     yield from count_spending((), ((key, amount) for key in keys))
     return amount
@@ -234,6 +258,15 @@ def _release(reservation_id: str, fence: int | None) -> Plan[None]:
 def _charge_abandoned(before: int) -> Plan[Sequence[Charge]]:
     rows = yield _ABANDONED(before=before, limit=ABANDONED_AT_ONCE)
     charges = [_charge_in_full(row) for row in rows]
+    if charges:
+        yield from add_charges(charges)
+    return charges
+
+
+def _charge_lost(turn_id: TurnId, fence: int, spent: Mapping[str, Usage]) -> Plan[Sequence[Charge]]:
+    rows = yield _LOST(turn_id=turn_id, fence=fence)
+    charges = [_charge_in_full(row) for row in rows]
+    charges = [replace(it, usage=spent.get(it.id, it.usage)) for it in charges]
     if charges:
         yield from add_charges(charges)
     return charges

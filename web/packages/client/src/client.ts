@@ -29,6 +29,7 @@ import {
   type QueuedMessageView,
   type RegenerateBody,
   type StartedTurnView,
+  type StepView,
   type TurnView,
 } from "./schema.ts";
 import { eventsOf } from "./sse.ts";
@@ -194,6 +195,11 @@ export class Client {
 
   turn(turnId: string): Promise<TurnView> {
     return this.api.get(`/api/turns/${turnId}`);
+  }
+
+  /** What an agent in code did in a turn, in order of begin; results too, with `values`, if its insides are yours to see. */
+  steps(turnId: string, query: { values?: true } = {}): AsyncGenerator<StepView, undefined> {
+    return this.api.list(`/api/turns/${turnId}/steps`, query);
   }
 
   /** Stops the turn that runs in a conversation; what it has written stays. */

@@ -35,6 +35,8 @@ export interface AgentDetailView {
   createdAt: string;
   updatedAt: string;
   ownerId: string | null;
+  engine?: EngineView;
+  readOnly?: string[];
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;
@@ -148,6 +150,8 @@ export interface AgentView {
   createdAt: string;
   updatedAt: string;
   ownerId: string | null;
+  engine?: EngineView;
+  readOnly?: string[];
   primaryRoleId?: string;
   systemPrompt?: string;
   model?: string | null;
@@ -338,6 +342,12 @@ export interface ClientToolBody {
   parameters?: Record<string, unknown>;
 }
 
+/** Code of an agent. */
+export interface CodeView {
+  key: string;
+  version: number | null;
+}
+
 /** How to compact. */
 export interface CompactBody {
   keepLast?: number | null;
@@ -459,6 +469,12 @@ export interface CostView {
   currency: string;
 }
 
+/** Where the code asked for something else than what is recorded. */
+export interface DivergedView {
+  recorded: string;
+  asked: string;
+}
+
 /** A document is processed, then ready or failed; a failed one can be retried. */
 export type DocumentStatus = "failed" | "processing" | "ready";
 
@@ -480,6 +496,18 @@ export interface DocumentView {
 /** The documents created from the files; a file that was already added returns its existing document. */
 export interface DocumentsView {
   items: DocumentView[];
+}
+
+/** What replies for an agent: a model with its settings (`config`), or a program (`code`).
+
+    `ready` means that some process runs the program now. Only the agent's owner and admins see `key`, the
+    `version` of the newest code, and how many `workers` run it. */
+export interface EngineView {
+  kind: "code" | "config";
+  status?: "absent" | "ready";
+  key?: string;
+  version?: number;
+  workers?: number;
 }
 
 /** What went wrong. */
@@ -1308,16 +1336,22 @@ export interface RunView {
   turnId: string | null;
 }
 
-/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon. */
+/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon.
+
+    Of an agent in code, `agent` is the program's key and `codeVersion` that of the code that began to run the
+    turn. As long as no process runs its program, such a turn has no node and waits for a `worker`. */
 export interface RunningTurnView {
   id: string;
   conversationId: string;
   userId: string;
   agentId: string;
-  nodeId: string;
+  nodeId: string | null;
   model: string | null;
   startedAt: string;
   state: "aborting" | "running" | "stalled";
+  agent?: string | null;
+  codeVersion?: number | null;
+  waitsFor?: "worker" | null;
 }
 
 /** The runs that the events belong to. */
@@ -1432,6 +1466,12 @@ export interface SteeredView {
   messageId: string;
 }
 
+/** An exception of the program, without its traceback, which is in the program's own log. */
+export interface StepErrorView {
+  type: string;
+  message: string;
+}
+
 /** A step of an agent in code. */
 export interface StepPartView {
   type: "step";
@@ -1439,11 +1479,39 @@ export interface StepPartView {
   name: string;
   title: string | null;
   status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  startedAt: string;
   durationMs: number | null;
   iteration: number;
   agent?: string | null;
   parentId?: string | null;
   superseded?: boolean;
+}
+
+/** A step of a turn. Once the turn's log is trimmed, `effect`, `attempt` and `bytes` are null. */
+export interface StepView {
+  stepId: string;
+  name: string;
+  title: string | null;
+  kind: "model" | "question" | "step" | "tool";
+  status: "cancelled" | "error" | "ok" | "running" | "unknown";
+  effect: "idempotent" | "read" | "write" | null;
+  attempt: number | null;
+  startedAt: string;
+  durationMs: number | null;
+  bytes: number | null;
+  agent?: string | null;
+  parentId?: string | null;
+  error?: StepErrorView;
+  value?: unknown;
+  hidden?: boolean;
+}
+
+/** A page of a turn's steps, in order of begin. `nextCursor` continues it; null at the end. */
+export interface StepsView {
+  items: StepView[];
+  nextCursor: string | null;
+  code: CodeView | null;
+  diverged?: DivergedView;
 }
 
 /** A turn that an admin stopped; `IDLE` if it had already ended. */

@@ -56,7 +56,7 @@ export const Activity = memo(
 function Remarks({ steps }: { steps: readonly Step[] }) {
   const words = useWords();
   const told = [outcomeOf(words, steps), tookOf(words, steps)].filter(Boolean);
-  const faults = faultsOf(words, steps);
+  const { faults, isUnknown } = faultsOf(words, steps);
   if (!told.length && !faults) return null;
   return (
     <small className="remarks">
@@ -64,7 +64,7 @@ function Remarks({ steps }: { steps: readonly Step[] }) {
       {faults && (
         <>
           {" · "}
-          <span className="wrong">{faults}</span>
+          <span className={isUnknown ? "unsure" : "wrong"}>{faults}</span>
         </>
       )}
     </small>
@@ -72,6 +72,6 @@ function Remarks({ steps }: { steps: readonly Step[] }) {
 }
 
 function iconOf(steps: readonly Step[]) {
-  if (steps.some((it) => it.type === "tool_call")) return Wrench;
+  if (steps.some((it) => it.type === "tool_call" || it.type === "step")) return Wrench;
   return steps.some((it) => it.type === "retrieval") ? Search : Lightbulb;
 }

@@ -1,15 +1,23 @@
 import { type PartOf } from "@threadkeep/client";
 import { ChevronRight, Info, Unplug } from "lucide-react";
 
-import { unreachableServers, type UnreachableServer } from "../../turn/notices";
+import { absentProgram, unreachableServers, type UnreachableServer } from "../../turn/notices";
 import { useWords } from "../../words";
 
 /** What degraded during the turn: a line each, and one for all unavailable servers. */
 export function NoticeLines({ notices }: { notices: readonly PartOf<"notice">[] }) {
-  const { unreachable, others } = unreachableServers(notices);
+  const words = useWords();
+  const waited = notices.map(absentProgram).filter((it) => it !== undefined);
+  const { unreachable, others } = unreachableServers(notices.filter((it) => absentProgram(it) === undefined));
   return (
     <>
       {unreachable.length > 0 && <UnreachableLine servers={unreachable} />}
+      {[...new Set(waited)].map((key) => (
+        <p key={key} className="notice-line" role="note">
+          <Unplug aria-hidden />
+          <span>{words.waitsForProgram(key)}</span>
+        </p>
+      ))}
       {others.map((message) => (
         <p key={message} className="notice-line" role="note">
           <Info aria-hidden />

@@ -1,3 +1,5 @@
+import "../../styles/tool-step.css";
+
 import { type ToolCallPartView, type ToolProgress } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { memo } from "react";

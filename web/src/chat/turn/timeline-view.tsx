@@ -30,6 +30,8 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
             key={index}
             data-kind={span.kind}
             data-ok={span.ok}
+            data-unknown={span.isUnknown || undefined}
+            style={span.depth ? ({ "--depth": span.depth } as CSSProperties) : undefined}
             data-ahead={(time !== undefined && span.from > time) || undefined}
             aria-current={index === current ? "step" : undefined}
           >
@@ -59,8 +61,8 @@ export function TimelineView({ timeline, time, onSeek }: Props) {
 }
 
 /** A tool's name is code; what its call was about is not. */
-function Title({ span: { kind, title: name, preview }, title }: { span: Span; title: string }) {
-  if (kind !== "tool") return title;
+function Title({ span: { kind, title: name, preview, isCode }, title }: { span: Span; title: string }) {
+  if (kind !== "tool" && !isCode) return title;
   return (
     <>
       <code>{name}</code>
@@ -75,6 +77,7 @@ export function titleOf(words: Words, turnWords: TurnWords, { kind, title, previ
     const name = turnWords.modelCall(Number(title));
     return superseded ? turnWords.supersededCall(name) : name;
   }
+  if (kind === "resumed") return turnWords.resumed;
   if (kind === "retrieval") return capitalized(words.searchedFor(title));
   return preview ? words.withValues(title, preview) : title;
 }

@@ -401,3 +401,36 @@ it("folds what a person said at length", async () => {
   await click(drawn.named("Show more"));
   expect(drawn.find(".bubble").textContent).toHaveLength(5000);
 });
+
+describe("steps of a program", () => {
+  it("stand between its texts, with what they did and how long it took", () => {
+    const drawn = draw(last(ended(recording("steps of a program").message)));
+    // The question between them loads by itself.
+    const told = order(drawn).filter((it) => /^(Activity|Order|It is)/.test(it));
+    expect(told).toEqual(["Activity", "Order 7 costs 120 €.", "Activity", "It is on its way."]);
+    expect(lines(drawn)).toEqual(["Looked up the order · 0.7 s", "Refunded 120 € · 0.7 s"]);
+  });
+
+  it("open into their names and ends, nested ones further in, and say so where nobody knows", async () => {
+    const drawn = draw(last(ended(recording("steps that were cut off").message)));
+    expect(lines(drawn)).toEqual(["Ran write · Ran refund · 0.7 s · 1 outcome unknown", "Ran sales", "Ran billing · 2 outcome unknown"]);
+    await act(async () => loadChunk(() => import("../../../src/words/requests")));
+    const first = await openActivity(drawn);
+    expect([...first.querySelectorAll("li")].map((it) => it.dataset["status"])).toEqual(["ok", "unknown"]);
+    expect(drawn.named("Step: refund").textContent).toContain("Nobody knows whether this happened.");
+    expect(drawn.named("Step: write").textContent).not.toContain("Nobody");
+    const nested = drawn.allNamed<HTMLDetailsElement>("Activity")[2]!;
+    await act(async () => {
+      nested.open = true;
+      nested.dispatchEvent(new Event("toggle"));
+    });
+    expect([...nested.querySelectorAll("li")].map((it) => it.style.getPropertyValue("--depth"))).toEqual(["", "1"]);
+  });
+
+  it("tell that the turn waits for its program", () => {
+    const message = recording("plain text").message;
+    const notice: Part = { type: "notice", code: "AGENT_ABSENT", message: "Waiting for the agent's program (orders) to connect.", iteration: 0 };
+    const drawn = draw(last(ended({ ...message, parts: [notice] })));
+    expect(drawn.place.querySelector(".notice-line")!.textContent).toBe("Waiting for the agent’s program (orders) to connect");
+  });
+});

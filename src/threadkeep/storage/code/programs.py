@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from threadkeep.domain.agent import Served
 from threadkeep.domain.code import Code
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -37,24 +38,6 @@ _ALL = Statement(
     f"""SELECT key, version, node, worker, seen_at, is_open AND seen_at > {{now}} - {READY_MS}
     FROM tk_programs ORDER BY key, version, node, worker"""
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """How a program stands, on all nodes together."""
-
-    workers: int = 0
-    """How many processes can run it now."""
-    is_awaited: bool = False
-    """Whether it ran a short while ago, so that it is worth waiting for."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether anybody can run it now."""
-        return self.workers > 0
-
-
-ABSENT = Served()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""Agents that are programs over HTTP: what one sees of them, and what an admin can change."""
+
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from tests.conftest import Api
+from tests.http.calls import Json, items, new_agent, new_conversation, refusal
+from tests.making import NOW, keep_conversation, opened
+from threadkeep.bootstrap.programs import declare_programs
+from threadkeep.domain.agent import Agent
+from threadkeep.domain.code import Code
+from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.ids import AgentId
+from threadkeep.domain.turn import TurnCode
+from threadkeep.wire.programs import AgentDeclared
+
+ORDERS = AgentDeclared(
+    key="orders",
+    version=2,
+    name="Orders",
+    description="Looks up orders.",
+    visibility="public",
+    timeout_s=900,
+    starters=("Where is it?",),
+    icon="anchor",
+)
+READ_ONLY = ["name", "description", "primaryRoleId", "systemPrompt", "settings.starters", "settings.icon"]
+
+
+@pytest.fixture
+async def orders(api: Api) -> str:
+    """The id of an agent in code that nobody runs."""
+    await declare_programs((await api.app.services()).agents, [ORDERS])
+    listed = await items(api.as_user("root", admin=True), "/api/agents")
+    return next(it["id"] for it in listed if it["name"] == "Orders")
+
+
+async def test_everybody_sees_that_an_agent_is_a_program_and_admins_which_one(
+    api: Api, alice: httpx.AsyncClient, orders: str
+):
+    admin = api.as_user("root", admin=True)
+    seen = (await alice.get(f"/api/agents/{orders}")).json()
+    assert (seen["engine"], seen["readOnly"]) == ({"kind": "code", "status": "absent"}, READ_ONLY)
+    await api.store.programs.note_seen("a", [Code("orders", 2)])
+    await api.store.programs.note_seen("b", [Code("orders", 1)])
+    assert (await alice.get(f"/api/agents/{orders}")).json()["engine"] == {"kind": "code", "status": "ready"}
+    own = (await admin.get(f"/api/agents/{orders}")).json()
+    assert own["engine"] == {"kind": "code", "key": "orders", "version": 2, "status": "ready", "workers": 2}
+    assert (own["ownerId"], own["settings"]["generationTimeoutS"]) == (None, 900)
+    listed = {it["name"]: it["engine"] for it in await items(admin, "/api/agents")}
+    assert listed == {"Assistant": {"kind": "config"}, "Orders": own["engine"]}
+    assert (await new_agent(alice))["readOnly"] == []
+
+
+async def test_admin_changes_what_code_leaves_open_and_nothing_else(
+    api: Api, alice: httpx.AsyncClient, orders: str
+):
+    admin, url = api.as_user("root", admin=True), f"/api/agents/{orders}"
+    patches: tuple[tuple[Json, str], ...] = (
+        ({"name": "Mine"}, "name"),
+        ({"description": None}, "description"),
+        ({"systemPrompt": "Lie."}, "systemPrompt"),
+        ({"settings": {"starters": []}}, "settings.starters"),
+        ({"settings": {"icon": "bug"}}, "settings.icon"),
+    )
+    for patch, param in patches:
+        refused = await admin.patch(url, json=patch)
+        error = refusal(refused, 409, "AGENT_IN_CODE", param)
+        assert error["details"] == {"readOnly": READ_ONLY}
+    refusal(await alice.patch(url, json={"visibility": "private"}), 403, "FORBIDDEN")
+    open_ = {"visibility": "private", "settings": {"budgetMonth": "5.00", "maxIterations": 3}}
+    changed = (await admin.patch(url, json={"name": "Orders", **open_})).json()
+    assert (changed["visibility"], changed["settings"]["budgetMonth"]) == ("private", "5.00")
+    refusal(await alice.get(url), 404, "AGENT_NOT_FOUND")
+    await declare_programs((await api.app.services()).agents, [ORDERS])  # at the next start
+    assert (await admin.get(url)).json()["visibility"] == "private"
+    refusal(await admin.post(f"{url}/duplicate"), 409, "AGENT_IN_CODE")
+
+
+async def test_message_to_a_program_that_nobody_runs_is_refused_and_nothing_is_stored(
+    api: Api, alice: httpx.AsyncClient, orders: str
+):
+    conversation = (await new_conversation(alice, orders))["id"]
+    url = f"/api/conversations/{conversation}/messages"
+    refused = await alice.post(url, json={"content": "Where is it?"})
+    refusal(refused, 503, "AGENT_ABSENT")
+    assert refused.headers["Retry-After"]
+    assert await items(alice, url) == []
+
+
+async def test_deleted_agent_is_gone_whoever_declares_it(api: Api, alice: httpx.AsyncClient, orders: str):
+    admin = api.as_user("root", admin=True)
+    assert (await admin.delete(f"/api/agents/{orders}")).status_code == 204
+    await declare_programs((await api.app.services()).agents, [ORDERS])
+    refusal(await admin.get(f"/api/agents/{orders}"), 404, "AGENT_NOT_FOUND")
+
+
+async def test_program_that_takes_the_name_of_the_default_agent_stops_the_start(api: Api):
+    agents = (await api.app.services()).agents
+    default: Agent = await agents.default()
+    taken = AgentDeclared(key="taken", version=1, name=default.name, visibility="public")
+    with pytest.raises(SettingsError, match="`taken`"):
+        await declare_programs(agents, [taken])
+
+
+async def test_admin_sees_which_program_a_turn_waits_for(api: Api, orders: str):
+    agent = await api.store.agents.get(AgentId(orders))
+    assert agent is not None
+    begun = (await keep_conversation(api.store, agent)).begin_turn("Where is it?", NOW)
+    begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders")))
+    await api.store.turns.begin(opened(begun))
+    await api.store.log.release(begun.turn.id, 1)
+    (seen,) = await items(api.as_user("root", admin=True), "/api/admin/turns")
+    assert {it: seen[it] for it in ("nodeId", "agent", "codeVersion", "waitsFor")} == {
+        "nodeId": None,
+        "agent": "orders",
+        "codeVersion": None,
+        "waitsFor": "worker",
+    }

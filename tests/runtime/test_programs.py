@@ -1,0 +1,115 @@
+"""Turns that need a program: they go to a node that has it, and any node ends those that nobody can run."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
+from tests.runtime.nodes import DEAD, Nodes
+from threadkeep.domain.agent import AgentCode
+from threadkeep.domain.code import Code
+from threadkeep.domain.conversation import BegunTurn
+from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
+from threadkeep.engine.code.programs import ProgramRun
+from threadkeep.engine.loop import HandOff, TurnStep
+from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.node import Node
+from threadkeep.runtime.turn_course import TurnCourse
+from threadkeep.storage.database.bus import LocalBus
+from threadkeep.storage.store import Store
+from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.testing.waiting import until
+from threadkeep.wire.programs import Start
+
+
+class FakePrograms:
+    """Programs that nobody starts."""
+
+    def __init__(self, *codes: Code) -> None:
+        self.codes: Sequence[Code] = codes
+
+    def start(self, start: Start) -> ProgramRun:
+        """Never called."""
+        raise NotImplementedError
+
+
+async def make_begun(store: Store, version: int | None = None) -> BegunTurn:
+    agent = await store.agents.declare(make_agent(None, code=AgentCode("orders", 2)))
+    assert agent is not None
+    begun = (await keep_conversation(store, agent)).begin_turn("Where is it?", NOW)
+    return replace(begun, turn=replace(begun.turn, code=TurnCode("orders", version)))
+
+
+async def has_ended(store: Store, begun: BegunTurn) -> bool:
+    return await store.turns.status(begun.turn.id) not in {TurnStatus.RUNNING, TurnStatus.WAITING}
+
+
+async def hand_off(held: HeldTurn, control: TurnControl) -> AsyncGenerator[TurnStep]:
+    yield HandOff()
+
+
+async def test_turn_that_begins_on_a_node_without_its_program_goes_to_one_that_has_it(
+    nodes: Nodes, store: Store
+):
+    bus = LocalBus()
+    without = nodes.start(bus=bus)
+    older = nodes.start(bus=bus, programs=FakePrograms(Code("billing", 9)))
+    begun = await make_begun(store)
+    await without.runner.begin(begun, TurnCourse(hand_off))
+    await until(lambda: without.running_count == 0)
+    for node in (without, older):
+        await node.recover_abandoned()
+    assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
+    nodes.start(bus=bus, programs=FakePrograms(Code("orders", 2)))
+    await until(lambda: has_ended(store, begun))  # what the nodes of these tests do with turns they take over
+    turn = await store.turns.get(ALICE, begun.turn.id)
+    assert turn is not None and turn.code == TurnCode("orders", 2)
+
+
+async def test_turn_whose_program_nobody_has_can_be_stopped_on_any_node(nodes: Nodes, store: Store):
+    node = nodes.start()
+    turns = [await make_begun(store, version) for version in (None, 2)]
+    for begun in turns:
+        await store.turns.begin(opened(begun, replace(DEAD, length_ms=-10)))
+    await node.recover_abandoned()
+    assert not [it for it in turns if await has_ended(store, it)]
+    for begun in turns:
+        assert await node.abort(begun.turn.id)
+        assert await has_ended(store, begun)
+
+
+async def test_stop_does_not_take_a_turn_from_the_node_that_runs_it(nodes: Nodes, store: Store):
+    node = nodes.start()
+    begun = await make_begun(store, 2)
+    await store.turns.begin(opened(begun, Lease("another-node", 1, 10**9)))
+    assert await store.log.adopt_ownerless(begun.turn.id, Lease(node.id, 1, 0)) is None
+
+
+async def test_decided_turn_goes_to_a_node_that_has_its_program(nodes: Nodes, store: Store):
+    bus = LocalBus()
+    without, begun = nodes.start(bus=bus), await make_begun(store, 2)
+    await store.turns.begin(opened(begun))
+    await store.log.pause(begun.turn.id, 1, ())
+    held = await store.log.adopt_waiting(begun.turn.id, Lease(without.id, 1, 4_000))
+    assert held is not None and held.turn.code == TurnCode("orders", 2)
+    await without.resume(held)
+    assert await store.turns.status(begun.turn.id) is TurnStatus.RUNNING
+    nodes.start(bus=bus, programs=FakePrograms(Code("orders", 3)))
+    await until(lambda: has_ended(store, begun))
+
+
+async def test_node_says_what_it_can_run_until_it_ends(nodes: Nodes, store: Store):
+    async def is_ready() -> bool:
+        served = await store.programs.served(["orders"])
+        return "orders" in served and served["orders"].is_ready
+
+    node: Node = nodes.start(programs=FakePrograms(Code("orders", 2)))
+    await until(is_ready)
+    assert node.programs.can_run(TurnCode("orders")) and node.programs.can_run(TurnCode("orders", 1))
+    assert not node.programs.can_run(TurnCode("orders", 3))
+    assert not node.programs.can_run(TurnCode("billing"))
+    assert node.programs.code_for("orders") == TurnCode("orders", 2)
+    await node.drain(0)
+    assert not await is_ready()
+    assert not node.programs.can_run(TurnCode("orders"))
+    other = nodes.start()
+    assert await other.programs.is_awaited("orders") and not await other.programs.is_awaited("billing")

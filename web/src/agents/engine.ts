@@ -1,0 +1,14 @@
+/** What runs an agent: configuration, or a program. */
+
+import { type AgentBody, type AgentView, type EngineView } from "@threadkeep/client";
+
+/** The program that an agent is; of others' agents only its status. */
+export function codeOf({ engine }: Pick<AgentView, "engine">): EngineView | null {
+  return engine?.kind === "code" ? engine : null;
+}
+
+/** Whether the agent's code declares a field or a setting, so that nobody changes it here. */
+export function isDeclared(agent: AgentBody | AgentView, name: string): boolean {
+  const readOnly = ("readOnly" in agent && agent.readOnly) || [];
+  return readOnly.includes(name) || readOnly.includes(`settings.${name}`);
+}
