@@ -58,10 +58,10 @@ from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.services.replies.resumed_turns import ResumedTurns
 from threadkeep.services.replies.steps import Steps
 from threadkeep.services.replies.turn_starts import TurnStarts
-from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns

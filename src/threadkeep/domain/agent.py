@@ -182,7 +182,7 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The code of an agent that is a program: which one it is, and how new."""
+    """The code of an agent that is a program: which agent it is, and how new."""
 
     key: str
     version: int
