@@ -38,7 +38,8 @@ from threadkeep.agents import (
     step_key,
     steps,
 )
-from threadkeep.wire.programs import StepClaim, StepDone, ThoughtItem
+from threadkeep.wire import programs as server
+from threadkeep.wire.programs import End, StepClaim, StepDone, ThoughtItem
 
 
 class Colour(Enum):
@@ -768,6 +769,30 @@ async def test_a_step_that_the_code_cancels_is_recorded_as_cancelled():
     assert [it for it in peer.received if isinstance(it, StepDone)] == [StepDone(1)]
     assert [it.status for it in journal.ended.values()] == ["cancelled"]
     assert (await Peer(it, journal, Script()).end()).text == "True"
+
+
+async def test_a_step_that_the_code_gives_up_as_its_result_comes_is_cancelled_for_the_server_too():
+    tasks: list[asyncio.Task[Any]] = []
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        tasks.append(asyncio.create_task(turn.step(item)))
+        await asyncio.wait(tasks)
+        return str(tasks[0].cancelled())
+
+    journal = Journal()
+    peer = Peer(it, journal, Script())
+    send = peer.send
+
+    def give_up_as_it_comes(message: Any) -> None:
+        send(message)
+        if isinstance(message, server.Result):
+            tasks[0].cancel()
+
+    peer.send = give_up_as_it_comes
+    assert (await peer.end()).text == "True"
+    assert peer.received[-2:] == [StepDone(1), End("completed", text="True")]
+    assert [it.status for it in journal.ended.values()] == ["cancelled"]
 
 
 async def test_a_step_that_has_ended_shows_nothing_any_more():
