@@ -24,8 +24,8 @@ from threadkeep.domain.events import Done, Text
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
+from threadkeep.storage.code.states import MOST_STATE_BYTES
 from threadkeep.storage.database.connector import Database, Statement
-from threadkeep.storage.states import MOST_STATE_BYTES
 from threadkeep.storage.store import Store
 from threadkeep.storage.turns import LOG_VERSION, PLAIN_LOG_VERSION
 

@@ -9,6 +9,7 @@ from tests.making import (
     ALICE,
     BOB,
     NOW,
+    chunk_of,
     keep_agent,
     keep_begun,
     keep_conversation,
@@ -16,12 +17,15 @@ from tests.making import (
     make_receipt,
     said,
 )
+from threadkeep.context.call_receipts import CallReceipts
+from threadkeep.context.request import rebuild_request
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.events import LogChunk
+from threadkeep.domain.events import LogChunk, Text
 from threadkeep.domain.message import MessageStatus
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import Store
 from threadkeep.testing.waiting import PATIENCE_S, until
@@ -196,7 +200,52 @@ async def test_receipt_that_is_not_stored_yet_is_stored_with_the_turns_end(store
     reply = begun.assistant_message.finish(MessageStatus.COMPLETED, said("."), NOW)
     ended = begun.conversation.end_turn(begun.turn, reply, NOW)
     with pytest.raises(StorageConflict):
-        await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 99, receipt=receipt)
+        await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 99, receipts=[receipt])
     assert await store.receipts.get(conversation.id, begun.turn.id) is None
-    await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 1, receipt=receipt)
+    await store.turns.end(ended, LogChunk(begun.turn.id, 2, 2, "{}"), 1, receipts=[receipt])
     assert await store.receipts.get(conversation.id, begun.turn.id) == (make_receipt(), {"a": "prompt"})
+
+
+def request_of(*texts: str) -> ModelRequest:
+    messages = tuple(ModelMessage("user", (TextBlock(it),)) for it in texts)
+    return ModelRequest(model="", system="Be kind.", messages=messages)
+
+
+async def test_receipts_of_a_programs_calls_share_what_earlier_ones_had(store: Store, database: Database):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    turn = await keep_turn_in(store, conversation)
+    receipts = CallReceipts(turn.id, conversation.id)
+    requests = [
+        request_of("a", "b"),
+        request_of("x"),
+        request_of("a", "b", "c"),
+        request_of("a", "b", "c", "d"),
+        request_of("a", "other"),
+    ]
+    made = [receipts.receipt(at, "some", it) for at, it in enumerate(requests, 1)]
+    assert [(it.receipt.shared_call, len(it.receipt.segments)) for it in made] == [
+        (0, 2), (0, 1), (1, 1), (3, 1), (4, 1)
+    ]  # fmt: skip
+    chunk = chunk_of(turn.id, 2, Text("a"))
+    assert await store.log.append([(chunk, 1)], [(it, 1) for it in made[:2]]) == {turn.id}
+    assert await store.log.append([], [(it, 1) for it in made[2:]]) == set()
+    assert await store.log.append([], [(it, 9) for it in made]) == set()  # a node that lost the turn
+    for call, request in enumerate(requests, 1):
+        found = await store.receipts.get_call(conversation.id, turn.id, call)
+        assert found is not None
+        rebuilt = rebuild_request(*found)
+        assert (rebuilt.messages, rebuilt.system) == (request.messages, request.system)
+    assert await store.receipts.get_call(conversation.id, turn.id, 6) is None
+    assert await store.receipts.get(conversation.id, turn.id) == await store.receipts.get_call(
+        conversation.id, turn.id, 1
+    )
+    assert await store.conversations.purge(ALICE, conversation.id)
+    assert await kept(database) == []
+
+
+async def test_receipt_of_a_later_call_without_the_first_is_left_out(store: Store):
+    conversation = await keep_conversation(store, await keep_agent(store))
+    turn = await keep_turn_in(store, conversation)
+    made = CallReceipts(turn.id, conversation.id).receipt(2, "some", request_of("a"))
+    assert await store.log.append([(chunk_of(turn.id, 2, Text("a")), 1)], [(made, 1)]) == {turn.id}
+    assert await store.receipts.get_call(conversation.id, turn.id, 2) is None

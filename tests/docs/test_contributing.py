@@ -11,6 +11,7 @@ SOURCE = ROOT / "src" / "threadkeep"
 
 _FILE = re.compile(r"`((?:[\w-]+/)+[\w.-]*|\w+\.py)`")
 _NAME_IN_FILE = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)?)`\s+in\s+`([\w/]+\.py)`")
+_CLASS = re.compile(r"`([A-Z][a-z]\w*)(?:\.(\w+))?`")
 _MADE_BY_A_COMMAND = ("build/", "dist/", "threadkeep-", "web/dist/", "src/threadkeep/page/")
 
 
@@ -50,6 +51,20 @@ def test_every_function_that_contributing_follows_is_in_the_file_it_names():
         (name, file) for name, file in named if name not in defined(ast.parse((SOURCE / file).read_text()))
     ]
     assert not missing
+
+
+def test_every_class_that_contributing_names_exists():
+    methods: dict[str, set[str]] = {}
+    for file in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                its = (it.name for it in node.body if isinstance(it, ast.FunctionDef | ast.AsyncFunctionDef))
+                methods.setdefault(node.name, set()).update(its)
+    named = _CLASS.findall(PAGE)
+    assert ("HeldTurn", "") in named
+    assert not [
+        name for name, method in named if name not in methods or (method and method not in methods[name])
+    ]
 
 
 def test_contributing_says_of_every_room_what_is_in_it():

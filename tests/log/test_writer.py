@@ -138,11 +138,11 @@ async def test_receipt_is_stored_with_the_next_events_or_alone(writing: Writing)
         turn = await writing.store.turns.get(ALICE, turn_log.turn_id)
         assert turn
         conversation_ids[turn_log] = turn.conversation_id
-        turn_log.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
+        turn_log.receipts[1] = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {"a": "prompt"})
     await with_events.add(IterationStart(1), at_once=True)
     await writing.writer.flush(alone)
     for turn_log, conversation_id in conversation_ids.items():
-        assert turn_log.receipt is None
+        assert not turn_log.receipts
         found = await writing.store.receipts.get(conversation_id, turn_log.turn_id)
         assert found == (make_receipt(), {"a": "prompt"})
 
@@ -151,7 +151,7 @@ async def test_receipt_of_a_turn_that_another_node_runs_is_not_stored(writing: W
     lost = await writing.open(fence=2)
     turn = await writing.store.turns.get(ALICE, lost.turn_id)
     assert turn
-    lost.receipt = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {})
+    lost.receipts[1] = TurnReceipt(turn.id, turn.conversation_id, make_receipt(), {})
     with pytest.raises(TurnLost):
         await lost.add(IterationStart(1), at_once=True)
     assert await writing.store.receipts.get(turn.conversation_id, turn.id) is None

@@ -1,4 +1,4 @@
-"""The tools of agents: our own, and those of their MCP servers."""
+"""The tools of agents: our own, and their MCP servers'."""
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.log.replies import written_so_far
@@ -25,7 +25,7 @@ from threadkeep.tools.retriever import RetrieverServer
 def build_tools(
     settings: Settings, adapters: Adapters, catalog: Catalog, roles: Roles, retriever: Retriever, node: Node
 ) -> AgentTools:
-    """Our own tools, and those of the agents' MCP servers."""
+    """Our own tools, and the agents' MCP servers'."""
     store = adapters.store
     own = (
         _promptx(settings, adapters, roles),

@@ -46,6 +46,10 @@ class Receipt:
     prefix_share: float | None = None
     """How much of the request equals the start of the previous one, 0 to 1."""
     cache_key: str | None = None
+    shared_call: int = 0
+    """The turn's earlier call with whose messages this one begins; 0 if it shares none."""
+    shared: int = 0
+    """How many of them; `segments` has those that follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +60,5 @@ class TurnReceipt:
     conversation_id: ConversationId
     receipt: Receipt
     texts: Mapping[str, str]
+    call: int = 1
+    """Which model call of the turn it is of; only programs have several receipts."""

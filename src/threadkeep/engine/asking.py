@@ -17,7 +17,7 @@ Restart = Callable[[], Iterator[EventBody]]
 
 
 class ModelAsking:
-    """One series of model calls, each of which is paid for."""
+    """One series of model calls; each is paid for."""
 
     def __init__(self, models: TurnModels, spending: ModelSpending, *, unreported: Usage | None) -> None:
         self._models = models

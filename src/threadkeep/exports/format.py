@@ -184,7 +184,7 @@ def _part(values: dict[str, Any]) -> Part:
 
 
 def _renamed(values: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    """A part's values, or those of the requests about it, with another name for one of them."""
+    """The values of a part, or of the requests about it, with another name for one of them."""
     for name in ("approval", "client_request"):
         if isinstance(request := values.get(name), dict):
             values = values | {name: _renamed(cast("dict[str, Any]", request), old, new)}

@@ -14,7 +14,7 @@ T = TypeVar("T")
 def _encode_other(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
-    raise NotImplementedError(f"{type(value).__name__} is no JSON")
+    raise NotImplementedError(f"{type(value).__name__} isn't JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_encode_other)

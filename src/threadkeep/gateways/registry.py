@@ -39,7 +39,7 @@ Connect = Callable[[GatewayConfig], ConfiguredGateway]
 
 
 class GatewayRegistry:
-    """Every gateway by name: those of the settings, and those that admins add while the server runs."""
+    """Every gateway by name: from the settings, or added by an admin while the server runs."""
 
     def __init__(
         self, connect: Connect, fixed: Iterable[GatewayConfig], own: Mapping[str, Gateway] | None = None
@@ -51,7 +51,7 @@ class GatewayRegistry:
         self._added: dict[str, ConfiguredGateway] = {}
         self._problems: Mapping[str, str] = {}
         self.gateways: Mapping[str, ConfiguredGateway] = self._fixed
-        """All gateways, those of the settings first."""
+        """All gateways; those from the settings come first."""
 
     @property
     def fixed(self) -> Sequence[GatewayConfig]:
@@ -162,7 +162,7 @@ class GatewayRegistry:
         )
 
     def _nobody_has(self, model: str, named: str, default: ConfiguredGateway) -> str:
-        """Why a name with a slash is no model's, and whose it could be."""
+        """Why no model has a name with a slash, and which gateway could have it."""
         if problem := self._problems.get(named):
             return f"No gateway has the model {model!r}. The gateway {named!r} can't be used: {problem}"
         could = [

@@ -76,7 +76,7 @@ class RepeatableRequest:
 
     @property
     def name(self) -> str:
-        """Differs between users, and doesn't tell the key."""
+        """Differs between users, and doesn't reveal the key."""
         return self._digest("name").hex()
 
     @property

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 _COUNT_HEADERS = ("x-stainless-retry-count",)
-"""How often the SDK has repeated the request: those of OpenAI and Anthropic, in every language."""
+"""How often the SDK has repeated the request: the SDKs of OpenAI and Anthropic send it, in every language."""
 
 
 def is_retry(request: Request) -> bool:

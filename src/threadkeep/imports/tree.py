@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 MOST_BRANCHES = 200
 MOST_STEPS = 200_000
-"""Nodes of a conversation and blocks in them, those of a branch that others share counted again."""
+"""Nodes of a conversation and blocks in them; what branches share counts for each."""
 
 
 class NotATree(ValueError):

@@ -282,7 +282,7 @@ class Import:
         self.report.count("document")
 
     async def _take_instructions(self, found: OwnInstructions) -> None:
-        """Imports what the user tells every agent, unless they tell something here already."""
+        """Imports the user's instructions for every agent, unless they have some here already."""
         if await self._store.users.instructions(self._user.id):
             self.report.there += 1
             return

@@ -92,7 +92,7 @@ class Jobs:
                 await self._wake.wait()
 
     async def _start_due(self) -> None:
-        """Starts jobs that are due; those of one kind even if those of another can't be read."""
+        """Starts jobs that are due; of one kind even if another kind can't be read."""
         self._wake.clear()
         if await do_each(
             {f"reading {kind} jobs": partial(self._start_due_of, kind) for kind in self._running}

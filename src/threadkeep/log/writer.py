@@ -90,8 +90,8 @@ class TurnLog:
         self.live = LiveLog(turn_id)
         self.folding = Folding()
         self.error: Exception | None = None
-        self.receipt: TurnReceipt | None = None
-        """Of the turn's request, until it is stored."""
+        self.receipts: dict[int, TurnReceipt] = {}
+        """Of the turn's requests, by call, until they are stored."""
         self.state: bytes | None = None
         """What the turn's program keeps with the reply, stored with the turn's end."""
         self.taken_at = 0
@@ -296,26 +296,26 @@ class LogWriter:
 
     async def _store_all(self, logs: list[TurnLog]) -> None:
         chunks: dict[TurnLog, LogChunk] = {}
-        receipts: dict[TurnLog, TurnReceipt] = {}
+        receipts: list[tuple[TurnLog, TurnReceipt]] = []
         for turn_log in logs:
             if turn_log.error is not None:  # earlier events aren't stored: this would leave a gap
                 continue
             try:
                 if (chunk := turn_log.take()) is not None:
                     chunks[turn_log] = chunk
-                if turn_log.receipt is not None:
-                    receipts[turn_log] = turn_log.receipt
+                receipts += ((turn_log, it) for it in turn_log.receipts.values())
             except Exception:  # must not harm other turns
                 log.exception("couldn't write the log of turn %s", turn_log.turn_id)
         try:
-            accepted = await self._append(list(chunks.items()), list(receipts.items()))
+            accepted = await self._append(list(chunks.items()), receipts)
         except Exception as exc:
             log.exception("couldn't store the logs of %d turns", len(chunks))
-            for turn_log in {**chunks, **receipts}:
+            for turn_log in (*chunks, *(it for it, _ in receipts)):
                 turn_log.error = exc
             return
-        for turn_log in receipts:
-            turn_log.receipt = None
+        for turn_log, receipt in receipts:
+            if turn_log.receipts.get(receipt.call) is receipt:
+                del turn_log.receipts[receipt.call]
         now = self._clock()
         for turn_log, chunk in chunks.items():
             if chunk.turn_id in accepted:

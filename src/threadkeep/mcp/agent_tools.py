@@ -1,4 +1,4 @@
-"""The tools of a turn: those of our own servers and of the agent's, side by side."""
+"""The tools of a turn: from our own servers and from the agent's, side by side."""
 
 import asyncio
 import logging

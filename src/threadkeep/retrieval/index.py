@@ -95,7 +95,7 @@ class DocumentIndex:
         return await asyncio.to_thread(shelf.vectors.nearest, vector, MOST_NEAR, others), None
 
     async def _shelf(self, agent_id: AgentId, collection: Collection, embedder: str, size: int) -> "_Shelf":
-        """An agent's up-to-date vectors, those of the same length as the query's."""
+        """An agent's up-to-date vectors of the same length as the query's."""
         shelf = self._shelves.get(agent_id)
         if shelf is None or (shelf.removals, shelf.size) != (collection.removals, size):
             shelf = _Shelf(collection.removals, size, _new_vectors(), asyncio.Lock())

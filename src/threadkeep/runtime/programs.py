@@ -7,7 +7,7 @@ from threadkeep.domain.agent import ABSENT, Served
 from threadkeep.domain.code import Code
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.code.programs import Programs
-from threadkeep.storage.programs import SqlPrograms
+from threadkeep.storage.code.programs import SqlPrograms
 
 SEEN_EVERY_S = 3.0
 """How often a node says that it is there: a program that wasn't seen for READY_MS counts as absent."""

@@ -66,7 +66,7 @@ class StepWriter:
                             held, turn_log, step, open_next=open_next, run_next=self._run_next
                         )
                     case TurnReceipt():
-                        turn_log.receipt = step
+                        turn_log.receipts[step.call] = step
                     case StateLeft(state):
                         turn_log.state = state
                     case Pause(requests):

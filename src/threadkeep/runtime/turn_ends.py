@@ -1,7 +1,7 @@
 """Stores a turn's end: its last events, its reply and the start of the next turn, in one commit."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
 
@@ -68,10 +68,11 @@ class TurnEnds:
         await self._writer.settle(turn_log)
         chunk = turn_log.take(*last)
         assert chunk is not None
-        receipt, turn_log.receipt = turn_log.receipt, None  # so that the writer doesn't store it, too
+        receipts = tuple(turn_log.receipts.values())
+        turn_log.receipts.clear()  # so that the writer doesn't store them, too
         reply = turn_log.folding.message(held.reply)
         ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, receipt, turn_log.state, open_next)
+        next_turn = await self._store_end(held, ended, chunk, receipts, turn_log.state, open_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -86,7 +87,7 @@ class TurnEnds:
         held: HeldTurn,
         ended: EndedTurn,
         chunk: LogChunk,
-        receipt: TurnReceipt | None,
+        receipts: Sequence[TurnReceipt],
         state: bytes | None,
         open_next: OpenNext | None,
     ) -> NodeTurn | None:
@@ -98,7 +99,7 @@ class TurnEnds:
                 ended,
                 chunk,
                 held.fence,
-                receipt=receipt,
+                receipts=receipts,
                 queue_version=version,
                 next_turn=next_turn and next_turn.begun,
                 state=state,

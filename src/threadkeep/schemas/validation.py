@@ -86,7 +86,7 @@ def _check_unique(validator: Any, keyword: Any, value: Any, schema: Any) -> Iter
 
     if keyword is True and isinstance(value, list):
         items = cast("list[Any]", value)
-        # As text: the hashes of numbers can be made to collide, those of texts cannot.
+        # As text: hashes of numbers can be made to collide, hashes of texts cannot.
         if len({json.dumps(_comparable(item), sort_keys=True) for item in items}) < len(items):
             yield ValidationError("has items that are not unique")
 

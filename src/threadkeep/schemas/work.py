@@ -38,7 +38,7 @@ class Budget:
 
     def __init__(self, schema: Any, value: Any) -> None:
         self._schema_nodes = sum(size for _, size in _nodes(schema, is_schema=True))
-        # Each container's size with everything in it. The ids are those of parts of `value`, which lives on.
+        # Each container's size with everything in it. The ids belong to parts of `value`, which lives on.
         self._sizes: dict[int, int] = {}
         self._measure(value)
         self._left = MOST_UNITS

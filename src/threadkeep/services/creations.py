@@ -13,7 +13,7 @@ from threadkeep.ports.allowances import Allowances
 from threadkeep.storage.allowances import UserBytes
 
 FAR_BYTES = 256 * 1024 * 1024
-"""Whoever has this much left is not asked for each turn."""
+"""A user with this much room left is not checked at each turn."""
 FAR_S = 60
 MOST_FAR = 10_000
 

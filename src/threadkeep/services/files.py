@@ -56,7 +56,7 @@ class OpenedFile:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file of a message that nobody stores, with those of its contents that a model may receive."""
+    """A file of a message that nobody stores, with the contents that a model may receive."""
 
     part: FilePart
     contents: Mapping[PayloadId, bytes]

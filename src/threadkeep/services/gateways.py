@@ -46,7 +46,7 @@ class Gateways:
         self._clock = clock
 
     async def reports(self, user: User) -> Sequence[GatewayReport]:
-        """Every gateway: those of the settings first, then those that admins saved."""
+        """Every gateway: first those from the settings, then those that admins saved."""
         _check_admin(user)
         found = await self._all()
         self._live.look_soon()
@@ -160,7 +160,7 @@ def check_config(config: GatewayConfig) -> None:
     names = [it.name for it in config.models]
     for name in [*names, *filter(None, [config.default_model])]:
         if not name.strip() or not name.isprintable() or len(name) > MOST_NAME_CHARACTERS:
-            raise InvalidRequest(f"{name[:50]!r} is no name of a model.", param="models")
+            raise InvalidRequest(f"{name[:50]!r} isn't the name of a model.", param="models")
     if len(set(names)) < len(names):
         raise InvalidRequest("A model is listed twice.", param="models")
     if config.url and not names and not config.default_model:

@@ -63,7 +63,7 @@ class LiveGateways:
             self._is_look_wanted.set()
 
     async def changed(self) -> None:
-        """What is saved has changed: uses it here at once, and tells the other nodes."""
+        """What is saved has changed: uses it here at once, and notifies the other nodes."""
         await self.apply()
         await self._bus.publish([CHANGED])
 

@@ -106,7 +106,7 @@ class Outside:
         starts_over: bool = False,
     ) -> tuple[Turn, Conversation]:
         """Starts the turn that replies to a message, where the client's list places it: after the messages
-        with the ids `before`. If there are none, `starts_over` means that it begins the conversation anew;
+        with the ids `before`. If there are none, `starts_over` means that it begins the conversation again;
         otherwise, the app sends only its newest message.
 
         A running turn ends: these clients send only when they believe that nothing runs. The message that

@@ -32,10 +32,12 @@ class Receipts:
         self._store = store
         self._turns = turns
 
-    async def get(self, user: User, turn_id: str) -> ShownReceipt:
-        """The receipt of one of the user's turns; with the prompt's text only if the agent is theirs."""
+    async def get(self, user: User, turn_id: str, call: int = 1) -> ShownReceipt:
+        """The receipt of a model call of one of the user's turns; with the prompt's text only if the agent is
+        theirs.
+        """
         turn = await self._turns.get(user, turn_id)
-        found = await self._store.receipts.get(turn.conversation_id, turn.id)
+        found = await self._store.receipts.get_call(turn.conversation_id, turn.id, call)
         conversation = await self._store.conversations.get(user.id, turn.conversation_id)
         if found is None or conversation is None:
             raise TurnNotFound

@@ -187,6 +187,8 @@ class Reruns:
         return self._equipment.choice.chosen(agent, wanted)
 
     async def _request(self, turn: Turn, model: ConnectedModel, system_prompt: str | None) -> ModelRequest:
+        if turn.code is not None:
+            raise NotRerunnable("The agent is a program, whose turns can't be run again.")
         found = await self._store.receipts.get(turn.conversation_id, turn.id)
         if found is None:
             raise NotRerunnable("What the model received in this turn is not stored.")

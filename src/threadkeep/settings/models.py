@@ -1,4 +1,4 @@
-"""Which model to connect, and which time zone to tell it."""
+"""Which model to connect, and the time zone for the times it reads."""
 
 from datetime import UTC, tzinfo
 from typing import Annotated, Literal

@@ -74,7 +74,7 @@ _REVEAL = Statement(
 # one's.
 _ADD_MAIN = Statement(f"{_INSERT_SHOWN} ON CONFLICT DO NOTHING")
 
-# A repeated request finds the conversation that the first one created, and its hash tells whether it is the
+# A repeated request finds the conversation that the first one created, and its hash says whether it is the
 # same request.
 _ADD_KEY = Statement(
     """INSERT INTO tk_creation_keys (user_id, idempotency_key, request_hash, conversation_id)

@@ -63,7 +63,7 @@ _MARK_SENT = Statement(
     "UPDATE tk_files SET unsent_since = NULL WHERE id IN ({ids}) AND unsent_since IS NOT NULL"
 )
 
-# Before a purge removes their uses: afterwards nothing tells which files they were.
+# Before a purge removes their uses: afterwards nobody knows which files they were.
 LOCK_USED_IN = Statement(
     """SELECT id FROM tk_files
     WHERE id IN (SELECT file_id FROM tk_file_uses WHERE conversation_id IN ({ids}) LIMIT :limit)""",

@@ -237,7 +237,7 @@ def add_forked(conversation: Conversation, files: Sequence[UploadedFile]) -> Pla
     """Files of a fork, with the same contents as the original's; returns the payloads that they are."""
     yield lock_user(conversation.user_id)
     known = yield from known_contents(conversation.user_id, contents_of(files))
-    # The others are files of tools, whose contents are copied like those of values.
+    # The others are files of tools, whose contents are copied as values are.
     own = [file for file in files if known.keys() >= {*file.hashes.values()}]
     yield from _add_used(conversation, own, known)
     return {payload.id for file in own for payload in file.payloads(conversation.id)}

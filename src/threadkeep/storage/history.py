@@ -80,7 +80,7 @@ _NUMBERS = Statement(
     """SELECT id, seq, completed_at FROM tk_messages
     WHERE conversation_id = :conversation_id AND seq > :to_seq ORDER BY seq LIMIT :limit"""
 )
-# Adds nothing if the id is taken, or if another node was faster; the next two statements tell which.
+# Adds nothing if the id is taken, or if another node was faster; the next two statements show which.
 _ADD = Statement(
     """INSERT INTO tk_entries (id, conversation_id, message_id, terms)
     VALUES (:id, :conversation_id, :message_id, :terms) ON CONFLICT DO NOTHING RETURNING id"""
@@ -98,7 +98,7 @@ _KNOW = Statement(
     """INSERT INTO tk_searchable (conversation_id, to_seq, title) VALUES (:conversation_id, :to_seq, :title)
     ON CONFLICT (conversation_id) DO UPDATE SET to_seq = excluded.to_seq, title = excluded.title"""
 )
-# The entry of a title has no message: its text and time are those of the conversation.
+# The entry of a title has no message: it has the conversation's text and time.
 _FOUND = f"""entry.id, entry.conversation_id, conversation.agent_id, conversation.title, message.id,
     message.seq, message.role,
     COALESCE(CASE message.content_type

@@ -26,7 +26,7 @@ _CONNECTIONS = Statement(
     postgres="""SELECT current_setting('max_connections')::int
         - current_setting('superuser_reserved_connections')::int""",
 )
-# Why nothing could be written, before anybody tries. For SQLite, the file's permissions tell.
+# Why nothing could be written, before anybody tries. For SQLite, the file's permissions say it.
 _REFUSAL = Statement(
     "SELECT NULL",
     postgres="""SELECT CASE WHEN pg_is_in_recovery() THEN 'It is a replica, which can only be read.'

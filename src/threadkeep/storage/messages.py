@@ -122,7 +122,7 @@ _GOES_ON_ON_PATH = Statement(
     LIMIT 1"""
 )
 
-# The tool calls of a message have rows of their own, and `tool_call_count` tells whether there are any.
+# The tool calls of a message have rows of their own, and `tool_call_count` says whether there are any.
 ADD_MESSAGE = Statement(
     f"""INSERT INTO tk_messages ({COLUMNS}, file_count)
     VALUES (:id, :conversation_id, :seq, :turn_id, :role, :content, :content_type, :parts, :status,

@@ -1,8 +1,9 @@
 """Receipts of turns in the database; the texts they name are stored once, by hash."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import msgspec
 
@@ -38,7 +39,24 @@ _ADD = Statement(
     JOIN tk_turns AS turn ON turn.id = CAST(value ->> 0 AS uuid) AND turn.fence = CAST(value ->> 1 AS bigint)
     ON CONFLICT (turn_id) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id""",
 )
-# By hash, since most texts of a request are those of the previous one. On PostgreSQL they are locked, since
+# Those of a program's later calls; the turn's texts hang on the first one.
+_ADD_CALLS = Statement(
+    """INSERT INTO tk_call_receipts (turn_id, call, receipt)
+    SELECT turn.id, json_extract(value, '$[2]'), json_extract(value, '$[3]')
+    FROM json_each(:receipts)
+    JOIN tk_turns AS turn ON turn.id = json_extract(value, '$[0]')
+        AND turn.fence = json_extract(value, '$[1]')
+    JOIN tk_receipts AS first ON first.turn_id = turn.id
+    WHERE TRUE ON CONFLICT (turn_id, call) DO UPDATE SET receipt = excluded.receipt
+    RETURNING turn_id, call""",
+    postgres="""INSERT INTO tk_call_receipts (turn_id, call, receipt)
+    SELECT turn.id, CAST(value ->> 2 AS bigint), value ->> 3
+    FROM json_array_elements(:receipts::json)
+    JOIN tk_turns AS turn ON turn.id = CAST(value ->> 0 AS uuid) AND turn.fence = CAST(value ->> 1 AS bigint)
+    JOIN tk_receipts AS first ON first.turn_id = turn.id
+    ON CONFLICT (turn_id, call) DO UPDATE SET receipt = excluded.receipt RETURNING turn_id, call""",
+)
+# By hash, since a request repeats most texts of the previous one. On PostgreSQL they are locked, since
 # an unnamed one could be deleted meanwhile.
 _USE_KNOWN = Statement(
     """INSERT INTO tk_receipt_texts (turn_id, sha256)
@@ -87,6 +105,12 @@ NEWEST = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = reply.conversation_id
     WHERE reply.conversation_id = :conversation_id AND {on_path("reply")} AND reply.role = 'assistant'
     ORDER BY reply.seq DESC LIMIT 1"""
+)
+# The calls up to one: each may begin like an earlier one.
+_CALLS = Statement(
+    """SELECT kept.call, kept.receipt FROM tk_receipts AS first
+    JOIN tk_call_receipts AS kept ON kept.turn_id = first.turn_id
+    WHERE first.turn_id = :turn_id AND first.conversation_id = :conversation_id AND kept.call <= :call"""
 )
 _TEXTS = Statement(
     """SELECT kept.sha256, kept.text FROM tk_receipt_texts AS used
@@ -146,10 +170,27 @@ class SqlReceipts:
             return None
         return _decode(rows[0][0]), dict(await self._database.fetch(_TEXTS(turn_id=turn_id)))
 
+    async def get_call(
+        self, conversation_id: ConversationId, turn_id: TurnId, call: int
+    ) -> tuple[Receipt, Mapping[str, str]] | None:
+        """The receipt of one model call of a program's turn, whole, and the texts that it names by hash."""
+        first = await self.get(conversation_id, turn_id)
+        if first is None or call == 1:
+            return first
+        asked = _CALLS(turn_id=turn_id, conversation_id=conversation_id, call=call)
+        receipts = {1: first[0]} | {number: _decode(it) for number, it in await self._database.fetch(asked)}
+        if call not in receipts:
+            return None
+        return replace(
+            receipts[call], segments=_all_segments(receipts, call), shared=0, shared_call=0
+        ), first[1]
+
     async def newest(self, conversation_id: ConversationId) -> PriorReceipt | None:
         """The receipt of the newest turn that has one and whose reply is on the active path."""
         rows = await self._database.fetch(NEWEST(conversation_id=conversation_id))
-        return PriorReceipt(_decode(rows[0][0]), bool(rows[0][1])) if rows else None
+        prior = _decode(rows[0][0]) if rows else None
+        # What a program sends is its own: no request goes on from there.
+        return PriorReceipt(prior, bool(rows[0][1])) if prior is not None and prior.message_ids else None
 
     async def forget_texts(self) -> int:
         """Deletes texts that no receipt names, some at a time."""
@@ -160,6 +201,20 @@ class SqlReceipts:
             if last is None:
                 return forgotten
             after = last
+
+
+def _all_segments(receipts: Mapping[int, Receipt], call: int) -> tuple[str, ...]:
+    """The messages of a call, with those that it shares with earlier ones."""
+    tails: list[tuple[str, ...]] = []
+    needed: int | None = None
+    while True:
+        receipt = receipts[call]
+        own = receipt.segments if needed is None else receipt.segments[: max(needed - receipt.shared, 0)]
+        tails.append(own)
+        needed = receipt.shared if needed is None else min(needed, receipt.shared)
+        if not needed or receipt.shared_call not in receipts or receipt.shared_call >= call:
+            return tuple(chain.from_iterable(reversed(tails)))
+        call = receipt.shared_call
 
 
 def forget_some_receipts(conversation_ids: Sequence[ConversationId], *, limit: int) -> Plan[int]:
@@ -196,13 +251,19 @@ def _forget_let_go(after: int) -> Plan[tuple[int | None, int]]:
 
 def add_receipts(fenced: Sequence[tuple[TurnReceipt, int]]) -> Plan[None]:
     """Stores receipts, each under its turn's fence, with the texts that they name."""
-    rows = to_json([(it.turn_id, fence, to_json(it.receipt)) for it, fence in fenced])
-    added = {turn_id for (turn_id,) in (yield _ADD(receipts=rows))}
-    receipts = [it for it, _ in fenced if it.turn_id in added]
+    first, later = [it for it in fenced if it[0].call == 1], [it for it in fenced if it[0].call > 1]
+    added: set[tuple[TurnId, int]] = set()
+    if first:
+        rows = to_json([(it.turn_id, fence, to_json(it.receipt)) for it, fence in first])
+        added |= {(turn_id, 1) for (turn_id,) in (yield _ADD(receipts=rows))}
+    if later:
+        rows = to_json([(it.turn_id, fence, it.call, to_json(it.receipt)) for it, fence in later])
+        added.update((yield _ADD_CALLS(receipts=rows)))
+    receipts = [it for it, _ in fenced if (it.turn_id, it.call) in added]
     if not receipts:
         return
     # Sorted: two transactions that store the same texts could otherwise deadlock.
-    uses = sorted((sha256, it.turn_id) for it in receipts for sha256 in it.texts)
+    uses = sorted({(sha256, it.turn_id) for it in receipts for sha256 in it.texts})
     known = set((yield _USE_KNOWN(uses=to_json([(turn_id, sha256) for sha256, turn_id in uses]))))
     new = [it for it in uses if it[::-1] not in known]
     texts = {sha256: text for it in receipts for sha256, text in it.texts.items()}

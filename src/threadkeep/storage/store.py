@@ -16,6 +16,8 @@ from threadkeep.storage.allowances import UserBytes
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.branches import SqlBranches
 from threadkeep.storage.briefings import SqlBriefings
+from threadkeep.storage.code.programs import SqlPrograms
+from threadkeep.storage.code.states import SqlStates
 from threadkeep.storage.compactions import SqlCompactions
 from threadkeep.storage.conversations import ConversationRows, SqlConversations
 from threadkeep.storage.database.connector import Database, Statement
@@ -39,7 +41,6 @@ from threadkeep.storage.messages import SqlMessages
 from threadkeep.storage.outside_ids import SqlOutsideIds
 from threadkeep.storage.payloads.database import SqlPayloads, TableContents
 from threadkeep.storage.payloads.folder import FolderContents
-from threadkeep.storage.programs import SqlPrograms
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.repeats import SqlRepeats
@@ -48,7 +49,6 @@ from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
-from threadkeep.storage.states import SqlStates
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.storage.users import SqlUsers

@@ -19,18 +19,18 @@ from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Lease, Turn
-from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
-from threadkeep.storage.conversations import ConversationRows
-from threadkeep.storage.database.columns import to_json
-from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
-from threadkeep.storage.messages import REPLY_OF_TURN, to_message
-from threadkeep.storage.programs import (
+from threadkeep.storage.code.programs import (
     AWAITED_MS,
     GIVEN,
     GIVEN_ON_POSTGRES,
     READY_MS,
     codes_json,
 )
+from threadkeep.storage.conversations import OF_TURN as CONVERSATION_OF_TURN
+from threadkeep.storage.conversations import ConversationRows
+from threadkeep.storage.database.columns import to_json
+from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
+from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
 from threadkeep.storage.text_bytes import ROW_BYTES
@@ -302,22 +302,24 @@ class SqlTurnLog:
             written = None
         if written is not None and len(written) == len(chunks):
             return {chunk.turn_id for chunk, _ in chunks}
-        receipt_of = {receipt.turn_id: (receipt, fence) for receipt, fence in receipts}
+        receipts_of: dict[TurnId, list[tuple[TurnReceipt, int]]] = {}
+        for receipt, fence in receipts:
+            receipts_of.setdefault(receipt.turn_id, []).append((receipt, fence))
         accepted = {
             chunk.turn_id
             for chunk, fence in chunks
-            if await self._append_alone((chunk, fence), receipt_of.pop(chunk.turn_id, None))
+            if await self._append_alone((chunk, fence), receipts_of.pop(chunk.turn_id, ()))
         }
-        for receipt in receipt_of.values():  # of turns without a chunk
+        for own in receipts_of.values():  # of turns without a chunk
             with suppress(StorageConflict):
-                await self._write((), [receipt])
+                await self._write((), own)
         return accepted
 
     async def _append_alone(
-        self, chunk: tuple[LogChunk, int], receipt: tuple[TurnReceipt, int] | None = None
+        self, chunk: tuple[LogChunk, int], receipts: Sequence[tuple[TurnReceipt, int]] = ()
     ) -> bool:
         try:
-            return bool(await self._write([chunk], [receipt] if receipt else ()))
+            return bool(await self._write([chunk], receipts))
         except StorageConflict:
             return False
 

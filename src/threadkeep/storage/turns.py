@@ -14,6 +14,7 @@ from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import RunningTurn, Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
+from threadkeep.storage.code.states import keep_state
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
 from threadkeep.storage.database.columns import to_json, to_json_or_null
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
@@ -24,7 +25,6 @@ from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
 from threadkeep.storage.spending.charges import add_charges, charge_values, charging
-from threadkeep.storage.states import keep_state
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
@@ -217,13 +217,13 @@ class SqlTurns:
         chunk: LogChunk,
         fence: int,
         *,
-        receipt: TurnReceipt | None = None,
+        receipts: Sequence[TurnReceipt] = (),
         queue_version: int = 0,
         next_turn: BegunTurn | None = None,
         state: bytes | None = None,
     ) -> None:
         """Stores a turn's end: the rest of its log, the reply, the conversation free or in its next turn;
-        and its receipt, if that isn't stored yet. `state` is what its program keeps with the reply.
+        and its receipts that aren't stored yet. `state` is what its program keeps with the reply.
 
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).
@@ -231,7 +231,7 @@ class SqlTurns:
         values = _end_values(ended, chunk, fence, queue_version)
         is_plain = (
             next_turn is None
-            and receipt is None
+            and not receipts
             and state is None
             and not calls_in(ended.assistant_message.parts)
         )
@@ -240,7 +240,7 @@ class SqlTurns:
             done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
         else:
             done = await self._database.write(
-                lambda: _end(ended, values, chunk.charges, receipt, next_turn, state)
+                lambda: _end(ended, values, chunk.charges, receipts, next_turn, state)
             )
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
@@ -409,15 +409,15 @@ def _end(
     ended: EndedTurn,
     values: dict[str, Any],
     charges: Sequence[Charge],
-    receipt: TurnReceipt | None = None,
+    receipts: Sequence[TurnReceipt] = (),
     next_turn: BegunTurn | None = None,
     state: bytes | None = None,
 ) -> Plan[Rows]:
     done = yield Query(_END_TURN, values)
     if done:
         yield Query(ADD_CHUNK, values)
-        if receipt is not None:
-            yield from add_receipts([(receipt, values["fence"])])
+        if receipts:
+            yield from add_receipts([(it, values["fence"]) for it in receipts])
         yield Query(_END_REPLY, values)
         if state is not None:
             yield from keep_state(ended.conversation.id, ended.assistant_message.id, state)

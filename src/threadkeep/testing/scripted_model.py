@@ -213,7 +213,7 @@ class ScriptedModel:
             body: object = msgspec.json.decode(content)
             problems = _CHECKS[wire](body) if self._records else []
         except msgspec.DecodeError:
-            body, problems = {}, ["the body is no JSON"]
+            body, problems = {}, ["the body isn't JSON"]
         fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
         if not problems and not fields.get("stream"):
             problems = ["stream: this model only streams"]

@@ -91,7 +91,7 @@ def server_settings_view(server: McpServer) -> McpServerSettingsView:
         case RemoteServer(url=url):
             return McpServerSettingsView(url=url, headers=masked, **common)
         case _:
-            raise TypeError(f"{type(server).__name__} is no server that an owner can set")
+            raise TypeError(f"{type(server).__name__} isn't a server that an owner can set")
 
 
 def server_view(report: ServerReport) -> McpServerView:

@@ -88,7 +88,7 @@ WHOLE: dict[str, Any] = {
 }
 SHOWN_TO_ALL = {
     "id", "name", "description", "starters", "icon", "color", "ownerId", "visibility", "isDefault",
-    "createdAt", "updatedAt",
+    "createdAt", "updatedAt", "engine", "readOnly",
 }  # fmt: skip
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -32,6 +32,9 @@ async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
         "model": "default/scripted",
         "startedAt": turn["startedAt"],
         "state": "running",
+        "agent": None,
+        "codeVersion": None,
+        "waitsFor": None,
     }
     assert f'node="{turn["nodeId"]}"' in (await talk.client.get("/metrics")).text
     stopped = await talk.client.post(f"/api/admin/turns/{turn_id.upper()}/abort")

@@ -1,9 +1,10 @@
 import { requestProblemOf, type ApiRequest, type DocumentView, type PageView_DocumentView, type Problem } from "@threadkeep/client";
 import { Upload } from "lucide-react";
-import { useCallback, useEffect, useRef, useState, type DragEvent } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
 import { useLoaded } from "../api/use-loaded";
+import { useFileDrop } from "../hooks/use-file-drop";
 import { confirmed } from "../state/confirmation";
 import { ProblemBar, describeProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
@@ -55,34 +56,11 @@ export function AgentDocuments({ agentId }: { agentId: string }) {
   const { uploads, add, retry, dismiss } = useDocumentUploads(path, documents, again);
   const active = uploads.filter(({ status }) => status.state === "waiting" || status.state === "uploading").length;
   const refused = uploads.length - active;
-  const [over, setOver] = useState(false);
-  useEffect(() => {
-    const leaving = new AbortController();
-    // If a file is dropped outside the target, the browser would open it in place of the page.
-    const ignore = (event: globalThis.DragEvent) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
-    window.addEventListener("dragover", ignore, { signal: leaving.signal });
-    window.addEventListener("drop", ignore, { signal: leaving.signal });
-    return () => leaving.abort();
-  }, []);
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    add([...event.dataTransfer.files]);
-  };
+  const { isOver, target } = useFileDrop(add);
   return (
-    <div
-      className="form documents"
-      onDragOver={(event) => {
-        event.preventDefault();
-        setOver(event.dataTransfer.types.includes("Files"));
-      }}
-      onDragLeave={(event) => {
-        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
-      }}
-      onDrop={drop}
-    >
+    <div className="form documents" {...target}>
       <p className="hint">{agentWords.documentsHint}</p>
-      <DropZone isOver={over} onFiles={add} />
+      <DropZone isOver={isOver} onFiles={add} />
       <p className="hint" role="status">
         {active > 0 ? agentWords.uploading(active) : refused > 0 ? agentWords.filesNotAdded(refused) : ""}
       </p>

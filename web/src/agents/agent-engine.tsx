@@ -1,8 +1,10 @@
+import { type AgentView } from "@threadkeep/client";
+
 import { useAgentWords } from "../words/agents";
 import { codeOf } from "./engine";
 
 /** That an agent is a program, which version of it, and whether it is connected; nothing for any other. */
-export function AgentEngine({ agent }: { agent: object }) {
+export function AgentEngine({ agent }: { agent: Pick<AgentView, "engine"> }) {
   const agentWords = useAgentWords();
   const code = codeOf(agent);
   if (!code) return null;

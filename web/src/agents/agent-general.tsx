@@ -59,6 +59,7 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
       </Field>
       <IconChoice
         agent={{ id: "", isDefault: false, ...agent, name: values.name, icon: values.icon, color: values.color }}
+        isIconDeclared={declared("icon")}
         onIcon={(icon) => set("icon", icon)}
         onColor={(color) => set("color", color)}
       />

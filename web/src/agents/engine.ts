@@ -1,30 +1,14 @@
 /** What runs an agent: configuration, or a program. */
 
-/** The program that an agent in code is. */
-export interface CodeEngine {
-  kind: "code";
-  key: string;
-  version: number;
-  /** Whether a program that runs it is connected. */
-  status: "ready" | "absent";
-  /** How many are. */
-  workers: number;
-}
+import { type AgentBody, type AgentView, type EngineView } from "@threadkeep/client";
 
-/** An agent as far as it says what runs it; others' agents tell only the kind and the status. */
-interface Engined {
-  engine?: { kind: string } | null;
-  /** What the code declares: fields, and settings as `settings.starters`. */
-  readOnly?: readonly string[];
-}
-
-export function codeOf(agent: object): Partial<CodeEngine> | null {
-  const { engine }: Engined = agent;
-  return engine?.kind === "code" ? (engine as CodeEngine) : null;
+/** The program that an agent is; of others' agents only its status. */
+export function codeOf({ engine }: Pick<AgentView, "engine">): EngineView | null {
+  return engine?.kind === "code" ? engine : null;
 }
 
 /** Whether the agent's code declares a field or a setting, so that nobody changes it here. */
-export function isDeclared(agent: object, name: string): boolean {
-  const { readOnly = [] }: Engined = agent;
+export function isDeclared(agent: AgentBody | AgentView, name: string): boolean {
+  const readOnly = ("readOnly" in agent && agent.readOnly) || [];
   return readOnly.includes(name) || readOnly.includes(`settings.${name}`);
 }

@@ -1,4 +1,4 @@
-/** Where the server has files: a user's own, or those of a share. */
+/** Where the server has files: a user's own, or a share's. */
 
 import { filePath as ownFilePath } from "@threadkeep/client";
 

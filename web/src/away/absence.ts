@@ -16,13 +16,13 @@ export interface Happening {
 }
 
 interface Listener {
-  /** Called by the tab that is to tell the user, and by no other one. */
+  /** Called by the one tab that notifies the user. */
   onHappening: (happening: Happening) => void;
   /** The user is back; `missed` if something has happened meanwhile. */
   onReturn: (missed: boolean) => void;
 }
 
-/** The tab with the conversation tells of it, if it can; a tab that is seen makes the others silent. */
+/** The tab with the conversation reports it, if it can; a visible tab makes the others silent. */
 const BEFORE_OTHERS_MS = { seen: 0, here: 150, elsewhere: 300 };
 const SILENT_MS = 5000;
 

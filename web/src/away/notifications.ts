@@ -79,7 +79,7 @@ export function notify({ title, told, ...options }: Telling): void {
     };
     notification.onclose = () => shown.delete(notification);
   } catch {
-    // Android shows only those of service workers, whose click ours hears.
+    // Android shows only notifications of service workers; ours hears the click.
     void shellWorker().then((it) => it?.showNotification(title, { ...options, icon, data: told })).catch(() => {});
   }
 }

@@ -90,7 +90,7 @@ export function useScrolling(
   };
   const place = () => {
     const entry = restore();
-    if (!pinned.current) setAtEnd(isEndInView()); // where all fits, nothing scrolls: no event would tell
+    if (!pinned.current) setAtEnd(isEndInView()); // where all fits, nothing scrolls: no event would say so
     if (!entry || !isArriving.current) return;
     isArriving.current = false;
     entry.focus({ preventScroll: true });

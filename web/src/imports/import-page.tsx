@@ -3,9 +3,10 @@ import "../styles/imports.css";
 import { type ImportView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { Upload as UploadIcon } from "lucide-react";
-import { useEffect, useRef, useState, type DragEvent } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { TopBar } from "../chat/top-bar";
+import { useFileDrop } from "../hooks/use-file-drop";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
 import { useAgentItems } from "../state/use-agent-items";
 import { AgentFace } from "../ui/agent-face";
@@ -53,25 +54,11 @@ function Choosing() {
   const agent = chosenAgent(all, agentId);
   const items = useAgentItems(agent?.id ?? null, ({ id }) => setAgentId(id));
   useEffect(() => void refreshAgents().catch(() => {}), []); // another tab may have created one
-  const [isOver, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
-  const begin = (files: FileList | null) => {
-    const file = files?.[0];
+  const begin = ([file]: readonly File[]) => {
     if (file) void beginImport(file, agent?.id ?? null);
   };
-  useEffect(() => {
-    const leaving = new AbortController();
-    // If a file is dropped outside the target, the browser would open it in place of the page.
-    const ignore = (event: globalThis.DragEvent) => event.dataTransfer?.types.includes("Files") && event.preventDefault();
-    window.addEventListener("dragover", ignore, { signal: leaving.signal });
-    window.addEventListener("drop", ignore, { signal: leaving.signal });
-    return () => leaving.abort();
-  }, []);
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    begin(event.dataTransfer.files);
-  };
+  const { isOver, target } = useFileDrop(begin);
   return (
     <div className="choosing">
       <ul className="hint how">
@@ -83,16 +70,7 @@ function Choosing() {
           <Picker name={importWords.agent} shown={agent.name} face={<AgentFace agent={agent} />} groups={[{ items }]} />
         </Field>
       )}
-      <div
-        className="drop"
-        data-over={isOver}
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(event.dataTransfer.types.includes("Files"));
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={drop}
-      >
+      <div className="drop" data-over={isOver} {...target}>
         <UploadIcon aria-hidden />
         <p>{importWords.drop}</p>
         <button type="button" onClick={() => input.current?.click()}>
@@ -106,7 +84,7 @@ function Choosing() {
           className="unseen"
           tabIndex={-1}
           onChange={(event) => {
-            begin(event.target.files);
+            begin([...(event.target.files ?? [])]);
             event.target.value = "";
           }}
         />

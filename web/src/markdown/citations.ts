@@ -10,7 +10,7 @@ interface Node {
 const MARK = /\[(\d{1,3})\]/g;
 export const CITATION = "#source-";
 
-/** What is written in code is no mark. */
+/** What is written in code isn't a mark. */
 const CODE = /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|(`+)[^]*?\2/gm;
 
 /** The numbers of the sources that a text cites. */

@@ -44,7 +44,7 @@ export function Palette() {
   const [filters, setFilters] = useState(NO_FILTERS);
   const wanted = text.trim();
   const { hits, hasMore, readOn, isSearching, describeNothing } = useSearch(wanted.length < LEAST_LETTERS && !isWide(wanted) ? "" : wanted, filters);
-  /** The conversations of which all hits are shown. */
+  /** The conversations whose hits are all shown. */
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set());
   const unfold = (conversationId: string, firstId: string) => {
     setUnfolded((now) => new Set([...now, conversationId]));

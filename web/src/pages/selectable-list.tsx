@@ -32,7 +32,7 @@ interface Props {
   bulkActions: readonly BulkAction[];
 }
 
-/** A page of conversations, of which one or several are put elsewhere. */
+/** A page of conversations, to move one or several elsewhere. */
 export function SelectableList({ title, explanation, empty, list, onAgain, onMore, onMenu, links, titleOf, whenOf, actionsOf, bulkActions }: Props) {
   const words = useWords();
   const all = useStore(agents);

@@ -72,7 +72,7 @@ const KEY = "threadkeep.models";
 /** A choice is small, and conversations are many. */
 const MOST_KEPT = 200;
 
-/** The models that the user chose, by draft: a conversation's id, or that of a new one. The newest are last. */
+/** The models that the user chose, by draft: the id of a conversation, or of a new one. The newest are last. */
 export const choices = new Store<Readonly<Record<string, string>>>(read());
 
 function read(): Record<string, string> {

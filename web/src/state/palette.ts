@@ -61,7 +61,7 @@ function fitting(choices: readonly Choice[], wanted: string): Ranked[] {
     .sort((one, other) => one.rank - other.rank);
 }
 
-/** How well a label fits: at its beginning, at that of a word, anywhere, or with all words somewhere. */
+/** How well a label fits: at its beginning, at the beginning of a word, anywhere, or with all words somewhere. */
 function rankOf(label: string, wanted: string): number {
   if (label.startsWith(wanted)) return 0;
   if (label.includes(` ${wanted}`)) return 1;
@@ -92,7 +92,7 @@ interface Offering {
   untitled: string;
   /** Its agent and date. */
   about: (agentId: string, at: string) => string;
-  /** The conversations of which all hits are shown. */
+  /** The conversations whose hits are all shown. */
   unfolded: ReadonlySet<string>;
   /** Says how many are not shown. */
   countMore: (count: number) => string;

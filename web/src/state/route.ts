@@ -14,7 +14,7 @@ export type Route =
   /** An address that leads nowhere. */
   | { name: "missing" };
 
-/** Pages of which there is one. */
+/** Pages that exist once. */
 const PLAIN = ["agents", "archive", "briefings", "conversations", "deleted", "gateways", "import", "keys", "memory", "settings", "usage"] as const;
 type Plain = (typeof PLAIN)[number];
 

@@ -59,9 +59,8 @@ function isAtWork(steps: readonly Step[]): boolean {
   return steps.some((it) => (it.type === "tool_call" || it.type === "step") && it.status === "running");
 }
 
-/** Whether all of its tools that have not ended wait for the user, and no step of a program runs. */
+/** Whether all of its tools that have not ended wait for the user. */
 export function isWaitingForUser(steps: readonly Step[], waiting: ReadonlySet<string>): boolean {
-  if (runningOf(steps).length) return false;
   const running = callsOf(steps).filter((it) => it.status === "running");
   return running.length > 0 && running.every((it) => waiting.has(it.toolCallId));
 }
@@ -73,9 +72,9 @@ export function latest(words: Words, steps: readonly Step[], { waiting, progress
   const running = callsOf(steps).filter((it) => it.status === "running");
   const working = running.filter((it) => !waiting.has(it.toolCallId));
   if (working.length) return atWork(words, working, callsOf(steps), progress);
-  const current = runningOf(steps);
-  if (current.length) return current.map((it) => (it.title ? unmarked(it.title) : words.runningTools(codeOf(it)))).join(words.dot);
   if (running.length) return `${words.waitingForYou} · ${named(words, running)}`;
+  const current = programStepsOf(steps).findLast((it) => it.status === "running");
+  if (current) return current.title ? unmarked(current.title) : words.runningTools(codeOf(current));
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
 
@@ -104,7 +103,7 @@ export function lastLine(text: string): string {
 export function summary(words: Words, steps: readonly Step[]): string {
   const phrases = [...new Set(steps.map((step) => phraseOf(words, step, steps)).filter((it) => it !== null))];
   // A step's title is a sentence of its own.
-  if (steps.some((it) => it.type === "step")) return phrases.map(capitalized).join(words.dot);
+  if (steps.some((it) => it.type === "step")) return phrases.map(capitalized).join(" · ");
   if (phrases.length) return capitalized(phrases.join(words.comma));
   const took = spentMs(steps);
   return took < LEAST_MS ? words.thought : words.thoughtFor(seconds(took, words.locale));
@@ -133,21 +132,15 @@ export function decisionOn(words: Words, { approval, clientRequest }: Pick<Call,
   return (words.outcomes as Record<string, string>)[kind] ?? kind;
 }
 
-/** What did not work: “1 failed · 1 timed out”; the summary names denied calls. */
-export function faultsOf(words: Words, steps: readonly Step[]): string {
+/** What did not work: “1 failed · 1 timed out”, and whether it is only unknown; the summary names denied calls. */
+export function faultsOf(words: Words, steps: readonly Step[]): { faults: string; isUnknown: boolean } {
   const done = [...callsOf(steps), ...programStepsOf(steps)];
   const counts = new Map<(Call | ProgramStep)["status"], number>();
   for (const { status } of done) if (!["ok", "running", "denied"].includes(status)) counts.set(status, (counts.get(status) ?? 0) + 1);
   const faults = [...counts].map(([status, count]) =>
     done.length > 1 ? words.ofCalls(count, words.toolStatus[status] ?? status) : (words.toolStatus[status] ?? status),
   );
-  return faults.join(" · ");
-}
-
-/** Whether the only thing that went wrong is that nobody knows how something ended. */
-export function isOnlyUnknown(steps: readonly Step[]): boolean {
-  const done = [...callsOf(steps), ...programStepsOf(steps)];
-  return done.every(({ status }) => ["ok", "running", "denied", "unknown"].includes(status));
+  return { faults: faults.join(" · "), isUnknown: counts.size === 1 && counts.has("unknown") };
 }
 
 function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | null {
@@ -194,14 +187,14 @@ function hindranceOf({ approval, clientRequest }: Call): "denied" | "unanswered"
   return request.action === "deny" ? "denied" : "unanswered";
 }
 
-/** The called tools and, if there is only one, what tells its calls apart: “`weather`: Oslo, Lima and 4 more”. */
+/** The called tools and, if there is only one, what sets its calls apart: “`weather`: Oslo, Lima and 4 more”. */
 function withValues(words: Words, calls: readonly Call[]): string {
   const names = new Set(calls.map((it) => it.toolName));
   const values = names.size === 1 && valuesOf(words, calls);
   return values ? words.withValues(`\`${[...names][0]}\``, values) : named(words, calls);
 }
 
-/** What tells the calls of one tool apart; empty if nothing does. */
+/** What sets the calls of one tool apart; empty if nothing does. */
 function valuesOf(words: Words, calls: readonly Call[]): string {
   const values = [...new Set(previewsOf(calls).filter(Boolean))];
   const shown = values.slice(0, MOST_VALUES).join(words.comma);
@@ -224,7 +217,7 @@ export interface Previewed {
   approval?: { arguments?: Record<string, unknown> | null } | null;
 }
 
-/** For each call of one tool, the argument that tells it from the others; of a single one, the first that can be read. */
+/** For each call of one tool, the argument in which it differs from the others; of a single one, the first that can be read. */
 export function previewsOf(calls: readonly Previewed[]): string[] {
   const all = calls.map((it) => it.approval?.arguments ?? it.arguments);
   const keys = [...new Set(all.flatMap(Object.keys))].filter((key) => all.some((it) => shortened(it[key])));
@@ -257,12 +250,13 @@ export function spentMs(steps: readonly Step[]): number {
   return [...longest.values()].reduce((all, it) => all + it, sum);
 }
 
-/** How much time was spent in at least one of some steps. */
+/** How much time was spent in at least one of some steps, which are in order of begin. */
 function covered(steps: readonly ProgramStep[]): number {
-  const spans = steps.map((it) => ({ from: Date.parse(it.startedAt), to: Date.parse(it.startedAt) + (it.durationMs ?? 0) }));
   let sum = 0;
-  let until = -Infinity;
-  for (const { from, to } of spans.sort((a, b) => a.from - b.from)) {
+  let until = 0;
+  for (const { startedAt, durationMs } of steps) {
+    const from = Date.parse(startedAt);
+    const to = from + (durationMs ?? 0);
     sum += Math.max(0, to - Math.max(from, until));
     until = Math.max(until, to);
   }
@@ -271,12 +265,6 @@ function covered(steps: readonly ProgramStep[]): number {
 
 function programStepsOf(steps: readonly Step[]): ProgramStep[] {
   return steps.filter((it) => it.type === "step");
-}
-
-/** The steps that run, without those that only wait for the agent that they run. */
-function runningOf(steps: readonly Step[]): ProgramStep[] {
-  const running = programStepsOf(steps).filter((it) => it.status === "running");
-  return running.filter((it) => !running.some((inner) => inner.parentId === it.stepId));
 }
 
 function codeOf({ name }: ProgramStep): string {

@@ -15,7 +15,7 @@ export interface ModelCall {
   model: string | null;
 }
 
-/** The models whose calls have no cost, as nobody knows their price; of a log that doesn't tell, `otherwise`. */
+/** The models whose calls have no cost, as nobody knows their price; of a log that doesn't say, `otherwise`. */
 export function unpricedModels(calls: readonly ModelCall[], otherwise: string | null): string[] {
   const used = calls.filter((it) => it.usage);
   const models = used.length ? used.filter((it) => !it.usage?.cost).map((it) => it.model ?? otherwise) : [otherwise];

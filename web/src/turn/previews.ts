@@ -1,4 +1,4 @@
-/** What tells the calls of a turn apart. Pure. */
+/** What sets the calls of a turn apart. Pure. */
 
 import { previewsOf, type Previewed } from "./activity";
 
@@ -7,7 +7,7 @@ export interface Named extends Previewed {
   server: string;
 }
 
-/** For each call what tells it from others of its tool. */
+/** For each call what sets it apart from others of its tool. */
 export function previewsByCall<It extends Named>(calls: readonly It[]): ReadonlyMap<It, string> {
   const isSame = (one: It, other: It) => one.toolName === other.toolName && one.server === other.server;
   return new Map(

@@ -10,7 +10,7 @@ import { previewsByCall, type Named } from "./previews";
 export interface Span {
   kind: "model" | "tool" | "step" | "retrieval" | "waiting" | "resumed";
   title: string;
-  /** What tells a tool's call from its others. */
+  /** What sets a call apart from others of its tool. */
   preview?: string;
   /** Milliseconds from the turn's start. */
   from: number;

@@ -51,7 +51,7 @@ export function MenuList({ label, groups, button, focused, onClose }: Props) {
       if (!isOurs) onClose();
     };
     const { top } = button.current!.getBoundingClientRect();
-    // Only if its button moves: a streaming reply scrolls its own list, and the browser tells late of what it scrolled before.
+    // Only if its button moves: a streaming reply scrolls its own list, and the browser reports late what it scrolled before.
     const closeMoved = ({ type }: Event) => {
       if (type === "scroll" && button.current?.getBoundingClientRect().top === top) return;
       if (place.current?.contains(document.activeElement)) button.current?.focus({ preventScroll: true });

@@ -199,7 +199,6 @@ export const en = {
   thought: "Thought",
   thoughtFor: (time: string) => `Thought for ${time}`,
   retrying: "Retrying…",
-  dot: " · ",
   comma: ", ",
   searchedFor: (query: string) => `searched for “${query}”`,
   ran: (names: string) => `ran ${names}`,

@@ -8,7 +8,5 @@ export const language = new Store<Language>("en");
 
 /** A hook with the texts of a part of the page that loads with them, in the chosen language. */
 export function wordsHook<Words>(byLanguage: Record<Language, Words>): () => Words {
-  return function useTheseWords() {
-    return byLanguage[useStore(language)];
-  };
+  return () => byLanguage[useStore(language)];
 }

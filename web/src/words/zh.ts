@@ -196,7 +196,6 @@ export const zh: Words = {
   thought: "已思考",
   thoughtFor: (time: string) => `思考了 ${time}`,
   retrying: "正在重试…",
-  dot: " · ",
   comma: "、",
   searchedFor: (query: string) => `搜索了“${query}”`,
   ran: (names: string) => `运行了 ${names}`,

@@ -10,7 +10,7 @@ it.each([
   ["that is connected", { kind: "code", key: "orders", version: 3, status: "ready", workers: 2 }, "in codeordersversion 32 connected"],
   ["that is gone", { kind: "code", key: "orders", version: 3, status: "absent", workers: 0 }, "in codeordersversion 3its program isn’t connected"],
   ["of somebody else", { kind: "code", status: "ready" }, "in codeconnected"],
-])("tells what runs an agent: %s", (_, engine, expected) => {
+] as const)("tells what runs an agent: %s", (_, engine, expected) => {
   expect(draw(<AgentEngine agent={{ engine }} />).place.textContent).toBe(expected);
 });
 

@@ -1,7 +1,7 @@
 import { type PartOf } from "@threadkeep/client";
 import { expect, it } from "vitest";
 
-import { faultsOf, isOnlyUnknown, isWaitingForUser, lastLine, latest, outcomeOf, spentMs, summary, tookOf } from "../../src/turn/activity";
+import { faultsOf, isWaitingForUser, lastLine, latest, outcomeOf, spentMs, summary, tookOf } from "../../src/turn/activity";
 import { unreachableServers } from "../../src/turn/notices";
 import { type Step } from "../../src/turn/segments";
 import { en } from "../../src/words/en";
@@ -63,9 +63,9 @@ it.each<[string, Step[], string, string]>([
 it("counts calls made together once, and tells what did not work", () => {
   const steps = [call("a", { durationMs: 3000 }), call("b", { durationMs: 2000, status: "error" }), call("c", { durationMs: 1000, iteration: 2 })];
   expect(spentMs(steps)).toBe(4000);
-  expect([tookOf(en, steps), faultsOf(en, steps)]).toEqual(["4.0 s", "1 failed"]);
-  expect(faultsOf(en, [call("a", { status: "timeout" })])).toBe("timed out");
-  expect(faultsOf(en, [call("a", { status: "denied" })])).toBe("");
+  expect([tookOf(en, steps), faultsOf(en, steps).faults]).toEqual(["4.0 s", "1 failed"]);
+  expect(faultsOf(en, [call("a", { status: "timeout" })]).faults).toBe("timed out");
+  expect(faultsOf(en, [call("a", { status: "denied" })]).faults).toBe("");
   expect(tookOf(en, [thought("Hm.", 3200)])).toBe("");
 });
 
@@ -114,16 +114,14 @@ it("names every server that is away once", () => {
   expect(told.others).toEqual(["A tool was left out."]);
 });
 
-it("says what a program does now: the steps that run, not those that wait for them", () => {
+it("says what a program does now: the step that began last, unless its user is waited for", () => {
   const billing = step("billing", { title: "Asking billing", status: "running" });
   expect(latest(en, [billing], now)).toBe("Asking billing");
   expect(latest(en, [billing, step("charge", { parentId: "billing", status: "running" })], now)).toBe("Running `charge`");
-  const both = [step("a", { title: "One", status: "running" }), step("b", { title: "Two", status: "running" })];
-  expect(latest(en, both, now)).toBe("One · Two");
   const asking = call("mail", { status: "running", approval: { requestId: "r", message: "", expiresAt: "" } });
   const waiting = new Set(["mail"]);
-  expect(isWaitingForUser([asking], waiting)).toBe(true);
-  expect(isWaitingForUser([asking, billing], waiting)).toBe(false);
+  expect(isWaitingForUser([billing, asking], waiting)).toBe(true);
+  expect(latest(en, [billing, asking], { ...now, waiting })).toBe("Waiting for you · `mail`");
 });
 
 it("counts steps that ran at the same time once", () => {
@@ -140,7 +138,7 @@ it("counts steps that ran at the same time once", () => {
 
 it("tells steps that failed from those of which nobody knows", () => {
   const unknown = [step("a"), step("refund", { status: "unknown" })];
-  expect([faultsOf(en, unknown), isOnlyUnknown(unknown)]).toEqual(["1 outcome unknown", true]);
+  expect(faultsOf(en, unknown)).toEqual({ faults: "1 outcome unknown", isUnknown: true });
   const failed = [...unknown, step("b", { status: "error" })];
-  expect([faultsOf(zh, failed), isOnlyUnknown(failed)]).toEqual(["1 个结果未知 · 1 个失败", false]);
+  expect(faultsOf(zh, failed)).toEqual({ faults: "1 个结果未知 · 1 个失败", isUnknown: false });
 });

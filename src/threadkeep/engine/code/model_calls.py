@@ -68,9 +68,12 @@ class ModelCalls:
         except ThreadkeepError as exc:
             code.end(self._failed(open_, exc))
             return
+        number = code.model_call_number(begun)
         asking = ModelAsking(models, code.around.spending(begun.step_id), unreported=None)
         try:
-            reply = await self._reply(claim, begun, asking)
+            request = self._asked(claim)
+            code.outlet.emit(code.receipts.receipt(number, asking.model, request))
+            reply = await self._reply(claim, begun, asking, await self._with_files(request))
             ended = await code.ok(open_, reply, is_progress=True)
             await code.voices.spoken(begun.step_id)
         except asyncio.CancelledError:
@@ -95,9 +98,10 @@ class ModelCalls:
             open_, error, BUDGET_EXCEEDED if is_over_budget else MODEL_FAILED, is_progress=True
         )
 
-    async def _reply(self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking) -> ModelReply:
+    async def _reply(
+        self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest
+    ) -> ModelReply:
         code = self._code
-        request = await self._request(claim)
 
         async def call_tool(use: ToolUse) -> tuple[ToolUse, None]:
             return await self._ids.settle(clean_use(use)), None
@@ -122,7 +126,8 @@ class ModelCalls:
                         pass
         raise AssertionError("a reply ends with its call")
 
-    async def _request(self, claim: ModelClaim) -> ModelRequest:
+    def _asked(self, claim: ModelClaim) -> ModelRequest:
+        """What a model is asked, without the contents of files."""
         tools = [ToolSpec(it.name, it.description, it.parameters) for it in claim.tools]
         if claim.server_tools:
             names = {it.name for it in tools}
@@ -131,7 +136,7 @@ class ModelCalls:
         if claim.output is not None:
             asked = _JSON_ONLY + msgspec.json.encode(claim.output).decode()
             system = f"{system}\n\n{asked}" if system else asked
-        request = ModelRequest(
+        return ModelRequest(
             model="",
             system=system,
             messages=tuple(map(_message, claim.messages)),
@@ -140,6 +145,8 @@ class ModelCalls:
             max_tokens=claim.max_tokens,
             cache_key=self._code.turn.conversation_id,
         )
+
+    async def _with_files(self, request: ModelRequest) -> ModelRequest:
         ids = {PayloadId(it.content_id) for it in files_in(request.messages)}
         return with_contents(request, await self._code.around.load(ids)) if ids else request
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
@@ -187,6 +188,8 @@ class RunningCode:
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
         self.saved = state.saved_state()
         """The last saved point that has the turn's state."""
+        self.receipts = CallReceipts(turn.id, turn.conversation_id)
+        self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -221,6 +224,12 @@ class RunningCode:
         if self.step_count > self.around.most_steps:
             raise StepLimit
         return StepBegun(claim.key, str(self.step_count), name, kind, effect)
+
+    def model_call_number(self, begun: StepBegun) -> int:
+        """Which of the turn's model calls this one is, from 1; the same when it is made again."""
+        if begun.step_id not in self._model_calls:
+            self._model_calls.append(begun.step_id)
+        return self._model_calls.index(begun.step_id) + 1
 
     async def stored(self, value: Raw) -> StoredValue:
         """Stores a value that is too large for the log; raises TooLarge."""

@@ -97,7 +97,7 @@ async def get_shared_replay(
     conversation and messages, no model, no usage, and no approvals.
     """
     opened = await request.services.shares.open(share)
-    # More digits than a number of messages has are no number.
+    # More digits than any number of messages has.
     position = int(number) if number.isascii() and number.isdecimal() and len(number) < 10 else 0
     events = await request.services.shares.replay(request.user.id, opened, position)
     view = await asyncio.to_thread(shared_replay_view, events)

@@ -278,9 +278,17 @@ def turn_view(turn: Turn) -> TurnView:
     )
 
 
-async def get_turn_context(request: RequestContext, *, turn_id: str) -> ReceiptView:
+class CallQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Which model call."""
+
+    call: Annotated[
+        int, Meta(ge=1, le=1_000_000, description="Of an agent in code, the number of a model call, from 1.")
+    ] = 1
+
+
+async def get_turn_context(request: RequestContext, *, turn_id: str, query: CallQuery) -> ReceiptView:
     """Read what the model received in a turn. Only the agent's owner and admins see the prompt's text."""
-    shown = await request.services.receipts.get(request.user, turn_id)
+    shown = await request.services.receipts.get(request.user, turn_id, query.call)
     receipt = shown.receipt
     return ReceiptView(
         turn_id=turn_id.lower(),

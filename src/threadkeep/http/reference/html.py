@@ -28,7 +28,7 @@ def field_name(name: str, mark: str) -> str:
 
 def sample(title: str, text: str) -> str:
     """A block of code that a keyboard can scroll; a long address breaks before a variable."""
-    inside = escape(text, quote=False).replace("/$", "<wbr>/$")  # quotes, of which JSON is full, end nothing
+    inside = escape(text, quote=False).replace("/$", "<wbr>/$")  # here, quotes end nothing
     code = f'<pre tabindex="0"><code>{inside}</code></pre>'
     return f'<figure class="{title.lower()}"><figcaption>{title}</figcaption>{code}</figure>'
 

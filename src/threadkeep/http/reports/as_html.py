@@ -261,7 +261,7 @@ def _call_line(call: ToolCall, words: Words) -> str:
 
 
 def _preview(arguments: object) -> str:
-    """The values that tell calls of one tool apart, in a line."""
+    """The values in which calls of one tool differ, in a line."""
     if isinstance(arguments, msgspec.Raw):
         if len(bytes(arguments)) > MOST_BYTES_LAID_OUT:
             return ""

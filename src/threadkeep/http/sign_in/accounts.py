@@ -62,7 +62,7 @@ class Accounts:
 
 
 def _ask(client: Address, server: Address) -> int | None:
-    """The same, from the kernel directly; OSError or ValueError if it can't tell."""
+    """The same, from the kernel directly; OSError or ValueError if it doesn't know."""
     return socket_owner(ip_address(client[0]), client[1], ip_address(server[0]), server[1])
 
 

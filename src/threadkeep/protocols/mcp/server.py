@@ -221,7 +221,7 @@ def _contents(
 
 @contextmanager
 def _errors_told() -> Generator[None]:
-    """Our errors as the protocol's. Of any other, the SDK would tell the client what it says."""
+    """Our errors as the protocol's. The SDK would show the client the text of any other."""
     try:
         yield
     except ThreadkeepError as exc:

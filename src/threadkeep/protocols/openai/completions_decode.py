@@ -91,7 +91,7 @@ class SentMessage(Struct, frozen=True):
 
 
 class StreamOptions(Struct, frozen=True):
-    """What a stream tells beyond the reply."""
+    """What a stream reports beyond the reply."""
 
     include_usage: bool | None = None
 
@@ -123,7 +123,7 @@ class CreateCompletion(Struct, frozen=True, kw_only=True):
 
     @property
     def instructions(self) -> str:
-        """What the application tells the model, wherever it does so."""
+        """The application's instructions to the model, wherever they stand."""
         return BLANK_LINE.join(text for it in self.messages if it.role in _INSTRUCTING and (text := it.text))
 
     @property

@@ -144,7 +144,7 @@ async def _answered_elsewhere(
     A session of `openai-agents` adds the user's message to its conversation, asks for a response without
     naming that, and adds the response's items. So there are two conversations with the same question: the one
     with the reply becomes the session's. What proves it is the reply, since others may ask the same: one key
-    may serve many people. If several have the same reply, nothing tells whose is whose, and none is taken.
+    may serve many people. If several have the same reply, nobody knows whose is whose, and none is taken.
     """
     messages = request.services.added_messages
     added = await messages.unanswered(conversation)
@@ -175,7 +175,7 @@ async def _newest(
 
 
 async def _place_of(request: RequestContext, conversation: Conversation, item_id: str) -> int | None:
-    """The number of the message that an item belongs to; None if only the items themselves tell."""
+    """The number of the message that an item belongs to; None if only the items themselves show it."""
     owner = owner_of_item(item_id)
     if owner is None:
         return None

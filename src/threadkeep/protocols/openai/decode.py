@@ -176,7 +176,7 @@ def _split(items: Sequence[SentItem]) -> tuple[Sequence[SentItem], Sequence[Sent
 
 
 def _owner_of(items: Sequence[SentItem]) -> str | None:
-    """The turn or message of the newest item whose id tells."""
+    """The turn or message of the newest item whose id names one."""
     found = (owner_of_item(it.id) for it in reversed(items) if it.id)
     return next(filter(None, found), None)
 

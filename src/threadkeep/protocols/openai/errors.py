@@ -1,4 +1,4 @@
-"""Errors as OpenAI's API tells them: the status decides their class in its SDKs."""
+"""Errors as OpenAI's API reports them: the status decides their class in its SDKs."""
 
 import msgspec
 

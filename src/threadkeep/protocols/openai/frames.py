@@ -139,7 +139,7 @@ class CachedTokens(Struct, frozen=True):
 
 
 class ReasoningTokens(Struct, frozen=True):
-    """How much of the output was reasoning; providers don't always tell us."""
+    """How much of the output was reasoning; providers don't always report it."""
 
     reasoning_tokens: int = 0
 

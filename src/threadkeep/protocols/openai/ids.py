@@ -57,7 +57,7 @@ def parse_file_id(id_: str) -> str:
 
 
 def owner_of_item(id_: str) -> str | None:
-    """The id of the turn or message that an item belongs to; None if the item's id doesn't tell."""
+    """The id of the turn or message that an item belongs to; None if the item's id doesn't say."""
     found = _ITEM.fullmatch(id_)
     return _dashed(found[1]) if found else None
 

@@ -1,4 +1,4 @@
-"""The frames of our dialects that are no events; those are in `wire/events.py`."""
+"""The frames of our dialects besides events, which are in `wire/events.py`."""
 
 from msgspec import Struct
 

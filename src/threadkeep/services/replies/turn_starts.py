@@ -17,6 +17,7 @@ from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.loop import TurnStep
 from threadkeep.ports.allowances import Allowances
 from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
@@ -50,8 +51,12 @@ class TurnStarts:
         self._allowances = allowances
         self._creations = creations
         self._caps = caps
-        self.programs = runner.programs
         self._claims: set[TurnClaim] = set()
+
+    @property
+    def programs(self) -> NodePrograms:
+        """What this node can run of the agents that are programs."""
+        return self._runner.programs
 
     async def agent_of(self, user: User, conversation: Conversation) -> Agent:
         """The agent that replies in a conversation, within the operator's limits."""

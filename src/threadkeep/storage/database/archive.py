@@ -41,7 +41,7 @@ class _Reads(Protocol):
 
 
 class _Source:
-    """A file that is hashed while it is copied. Tells its own errors from those of the target."""
+    """A file that is hashed while it is copied. Keeps its own errors apart from the target's."""
 
     def __init__(self, file: _Reads) -> None:
         self._file = file

@@ -56,7 +56,7 @@ class PostgresBus(LocalBus):
     """Nodes that share a PostgreSQL database. One connection listens and is reopened when it breaks.
 
     A NOTIFY is a commit of its own, so publishers don't wait for it: signals published meanwhile go out with
-    the next one, each once. If it fails, a later one tells the other nodes to catch up.
+    the next one, each once. If it fails, a later one makes the other nodes catch up.
     """
 
     def __init__(self, database: Database, loops: Loops) -> None:

@@ -45,8 +45,8 @@ class Statement:
     `{ids}` the UUIDs of the parameter `ids`, a list as JSON. `locks` ends the statement on PostgreSQL, where
     others write at the same time. `postgres` is the whole statement where that database says it otherwise.
 
-    `page_columns` are those of a query that finds many rows: SQLite returns them in one step, as JSON. Each
-    step releases the GIL, and a thread that needs it back for every row waits for every row.
+    `page_columns` are the columns of a query that finds many rows: SQLite returns them in one step, as JSON.
+    Each step releases the GIL, and a thread that needs it back for every row waits for every row.
 
     `refusal` is the error shown to users when a foreign key to a host application's table rejects the row.
     """

@@ -47,7 +47,7 @@ MOST_TRIES = 3
 
 _decode_ids = msgspec.json.Decoder(list[int]).decode
 
-# A search weighs terms by these counts; `removals` tells it when vectors in memory are outdated.
+# A search weighs terms by these counts; `removals` shows when vectors in memory are outdated.
 COLLECTION = Statement(
     "SELECT number, chunk_count, term_count, removals FROM tk_collections WHERE agent_id = :agent_id"
 )

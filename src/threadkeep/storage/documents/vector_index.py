@@ -32,7 +32,7 @@ _EXTENSION = Statement(
     WHERE extension.extname = 'vector'"""
 )
 _LOCK = Statement("SELECT pg_advisory_xact_lock(:key)")
-# For `_LAST`, which tells where copying continues.
+# For `_LAST`, where copying continues.
 _BY_COLLECTION = Statement(
     "CREATE INDEX IF NOT EXISTS tk_near_by_collection ON tk_near (collection, space, seq)"
 )

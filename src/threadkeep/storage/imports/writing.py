@@ -11,6 +11,7 @@ from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import ConversationId, ImportId, MessageId, PayloadId, UserId, new_uuid
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.storage.code.states import KEPT_STATES, copy_states
 from threadkeep.storage.compactions import ADD as ADD_COMPACTION
 from threadkeep.storage.compactions import compaction_bytes
 from threadkeep.storage.conversations import ConversationRows, let_go, reveal, still_hold
@@ -27,7 +28,6 @@ from threadkeep.storage.parts import calls_in
 from threadkeep.storage.payloads.database import ADD as ADD_PAYLOAD
 from threadkeep.storage.payloads.database import Contents, payload_bytes, payload_values
 from threadkeep.storage.purging import purge
-from threadkeep.storage.states import KEPT_STATES, copy_states
 from threadkeep.storage.text_bytes import ROW_BYTES, call_bytes, count, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 

@@ -261,7 +261,7 @@ READ = Statement(
     """SELECT content FROM tk_payload_contents
     WHERE conversation_id = :conversation_id AND sha256 = :sha256"""
 )
-# For each piece, SQLite reads the whole content: hence large ones. It has them in a folder by default.
+# For each piece, SQLite reads the whole content, so pieces are large. It has them in a folder by default.
 READ_BYTES = 4 * 1024 * 1024
 _PART = Statement(
     """SELECT substr(content, :first, :length) FROM tk_payload_contents
@@ -278,7 +278,7 @@ COLLECTED_AT_ONCE = 500
 _UNNAMED = f"""content.written_at < {{now}} - {HOUR_MS} AND NOT EXISTS (
         SELECT 1 FROM tk_payloads AS payload
         WHERE payload.conversation_id = content.conversation_id AND payload.sha256 = content.sha256)"""
-# A walk over all contents, some at a time: nothing tells which lost their payload in a crash.
+# A walk over all contents, some at a time: nobody knows which lost their payload in a crash.
 WALK = Statement(
     f"""SELECT content.conversation_id, content.sha256, {_UNNAMED} FROM tk_payload_contents AS content
     WHERE (content.conversation_id, content.sha256) > (:conversation_id, :sha256)

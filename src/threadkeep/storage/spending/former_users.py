@@ -6,5 +6,5 @@ from threadkeep.domain.ids import UserId
 
 
 def former_name(key: bytes, user_id: UserId) -> str:
-    """A keyed hash of a user's id: enough to recognize it, not to tell it."""
+    """A keyed hash of a user's id: enough to recognize it, not to recover it."""
     return hmac.digest(key, b"deleted user\n" + user_id.encode(), "sha256").hex()

@@ -52,7 +52,7 @@ export class ClientTools {
     new ClientCalls(this, this.#begun, thread, outbox, alone);
   }
 
-  /** What the server is told of them, as a part of a request. */
+  /** What the server learns of them, as a part of a request. */
   get offered(): { tools?: ClientToolBody[] } {
     const names = new Set(this.all.get().map(({ name }) => name));
     const tools = [...names].map((name) => {
@@ -90,7 +90,7 @@ class ClientCalls {
       if (!(await this.#isOpen(requestId))) return;
       const body = await resultOf(run, input, { conversationId, turnId, toolCallId });
       const delivered = this.outbox.deliver({ kind: "answer", conversationId, turnId, requestId, body, tellsRefusal: true });
-      await delivered.catch(() => {}); // the turn was told, or is over: in no case does the tool run again
+      await delivered.catch(() => {}); // the turn knows, or is over: either way, the tool doesn't run again
     }).catch(() => this.begun.delete(requestId)); // the server was away: it is looked at again when that is back
   }
 

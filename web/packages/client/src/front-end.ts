@@ -105,7 +105,7 @@ export class FrontEnd {
     return new Thread(id, { api, events, outbox, tools, copies: this.#copies, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
   }
 
-  /** The user, as soon as the server tells; null if nobody is signed in. */
+  /** The user, once the server has answered; null if nobody is signed in. */
   async #me(signal: AbortSignal): Promise<Pick<MeView, "id"> & Partial<MeView> | null> {
     while (!signal.aborted) {
       try {

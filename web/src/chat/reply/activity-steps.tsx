@@ -1,3 +1,5 @@
+import "../../styles/activity-steps.css";
+
 import { type PartOf } from "@threadkeep/client";
 import { Ban, Check, CircleAlert, CircleHelp, Lightbulb, RotateCw, Search, type LucideIcon } from "lucide-react";
 import { type CSSProperties, type ReactNode } from "react";

@@ -1,7 +1,7 @@
 import { ChevronRight, Lightbulb, Search, Wrench } from "lucide-react";
 import { memo, useState } from "react";
 
-import { faultsOf, isOnlyUnknown, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
+import { faultsOf, isWaitingForUser, latest, outcomeOf, summary, tookOf, type Now } from "../../turn/activity";
 import { type Step } from "../../turn/segments";
 import { useChunk } from "../../ui/use-chunk";
 import { WithCode } from "../../ui/with-code";
@@ -56,7 +56,7 @@ export const Activity = memo(
 function Remarks({ steps }: { steps: readonly Step[] }) {
   const words = useWords();
   const told = [outcomeOf(words, steps), tookOf(words, steps)].filter(Boolean);
-  const faults = faultsOf(words, steps);
+  const { faults, isUnknown } = faultsOf(words, steps);
   if (!told.length && !faults) return null;
   return (
     <small className="remarks">
@@ -64,7 +64,7 @@ function Remarks({ steps }: { steps: readonly Step[] }) {
       {faults && (
         <>
           {" · "}
-          <span className={isOnlyUnknown(steps) ? "unsure" : "wrong"}>{faults}</span>
+          <span className={isUnknown ? "unsure" : "wrong"}>{faults}</span>
         </>
       )}
     </small>

@@ -1,3 +1,5 @@
+import "../../styles/tool-step.css";
+
 import { type ToolCallPartView, type ToolProgress } from "@threadkeep/client";
 import { ChevronRight } from "lucide-react";
 import { memo } from "react";
@@ -10,7 +12,7 @@ import { capitalized, duration } from "../../words/format";
 
 interface Props {
   call: ToolCallPartView;
-  /** What tells it from other calls of its tool. */
+  /** What sets it apart from other calls of its tool. */
   preview: string;
   progress: ToolProgress | undefined;
   /** Whether it waits for the user: for an approval, or for an answer. */

@@ -1,4 +1,4 @@
-/** What the page and the worker that colours code tell each other. */
+/** The messages between the page and the worker that colours code. */
 
 export type Asked =
   /** Whole lines of a block of code, which follow those asked for before. */

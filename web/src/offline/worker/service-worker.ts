@@ -62,7 +62,7 @@ async function open(told: Told): Promise<void> {
 async function install(): Promise<void> {
   const cache = await caches.open(CACHE);
   await cache.addAll(FILES.map((it) => new URL(it, PAGE).href));
-  if (!(await keepPage(await fetch(PAGE, { cache: "no-cache" })))) throw new Error("The page is that of another release");
+  if (!(await keepPage(await fetch(PAGE, { cache: "no-cache" })))) throw new Error("The page belongs to another release");
   await self.skipWaiting();
 }
 
@@ -73,7 +73,7 @@ async function keepPage(response: Response): Promise<boolean> {
   return true;
 }
 
-/** Not that of another release, the sign-in of a proxy, or a network's own page. */
+/** Not another release's page, a proxy's sign-in, or a network's own page. */
 function isOfThisRelease(html: string): boolean {
   const needed = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+\.(?:js|css))"/g)].map(([, name]) => name!);
   return needed.length > 0 && needed.every((it) => FILES.includes(it));

@@ -1,4 +1,4 @@
-/** Runs inside the sandbox: shows what the page hands over, and tells the page how high it is. */
+/** Runs inside the sandbox: shows what the page hands over, and reports its height. */
 
 import { type Content, type Look, type Report } from "./messages";
 
@@ -27,7 +27,7 @@ addEventListener("message", function take({ source, origin: from, data }: Messag
 async function show({ kind, source, label, look, isFilling }: Content): Promise<void> {
   if (kind === "html") return showPage(source);
   document.documentElement.style.colorScheme = kind === "mermaid" && look.dark ? "dark" : "light";
-  // What is being drawn is no sight yet.
+  // What is still being drawn can't be shown yet.
   document.body.style.cssText = "box-sizing: border-box; margin: 0; padding: 16px; visibility: hidden";
   const svg = kind === "svg" ? parseSvg(source) : await drawDiagram(source, look);
   await showImage(svg, label, isFilling);

@@ -1,4 +1,4 @@
-/** What the page and its sandbox tell each other. */
+/** The messages between the page and its sandbox. */
 
 /** What a sandbox can show. */
 export type Kind = "html" | "mermaid" | "svg";

@@ -75,7 +75,7 @@ export class Entries {
 
   /** An entry as another tab may have stored it meanwhile; undefined if it is gone. */
   async latest({ entry, lasts }: OutboxItem): Promise<OutboxEntry | undefined> {
-    // If the store can't tell, it is sent: its key keeps it from happening twice.
+    // If the store doesn't know, it is sent: its key keeps it from happening twice.
     return lasts ? this.store.get(entry.id).catch(() => entry) : entry;
   }
 

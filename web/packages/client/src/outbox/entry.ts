@@ -68,7 +68,7 @@ export interface OutgoingDecision extends EntryHead {
   turnId: string;
   requestId: string;
   body: AnswerBody;
-  /** It is what a tool returned: if the server refuses it, the turn is told so, since nobody else waits for it. */
+  /** It is what a tool returned: if the server refuses it, the turn gets that as its result, since nobody else waits for it. */
   tellsRefusal?: boolean;
 }
 
@@ -105,7 +105,7 @@ export function withoutCopy(entry: OutboxEntry, fileId: string | null): Outgoing
   return { ...entry, files: entry.files.map((it) => (it.kept?.fileId === fileId ? { ...it, kept: null } : it)) };
 }
 
-/** The entry that tells the turn why its tool's result was refused; null if that is not to be told, or was. */
+/** The entry with which the turn learns why its tool's result was refused; null if it needn't, or has. */
 export function tellingRefusal(entry: OutboxEntry, error: unknown): OutgoingDecision | null {
   if (entry.kind !== "answer" || !entry.tellsRefusal || !(error instanceof ApiError)) return null;
   const body = refusedResult(error);

@@ -48,7 +48,7 @@ export class Outbox {
     return this.#entries.items;
   }
 
-  /** Sends this user's entries from now on, also those of an earlier visit. */
+  /** Sends this user's entries from now on, also what an earlier visit left. */
   async start(account: Account): Promise<void> {
     this.stop();
     this.#account = account;
@@ -160,7 +160,7 @@ export class Outbox {
     await this.reload();
   }
 
-  /** Takes in what another tab tells. */
+  /** Takes in what another tab reports. */
   async #heard(message: OutboxTabMessage): Promise<void> {
     if (message.type === "gone") return this.#delivery.goneElsewhere(message.id, message.became);
     if (message.type === "stored") await this.#options.pause(HELP_AFTER_MS, this.#closing.signal);

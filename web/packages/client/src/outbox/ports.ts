@@ -39,7 +39,7 @@ export interface OtherTabs {
   /** Runs `work` while no other tab runs work of the same name. */
   alone<T>(name: string, work: () => Promise<T>): Promise<T>;
   tell(message: OutboxTabMessage): void;
-  /** Calls `hear` with what the other tabs tell. */
+  /** Calls `hear` with what the other tabs report. */
   listen(hear: (message: OutboxTabMessage) => void): void;
 }
 
@@ -57,5 +57,5 @@ export type Became =
   | { type: "refused"; error: Refusal }
   | { type: "withdrawn" };
 
-/** An `ApiError` as it is told: of an error, tabs hear only the message. */
+/** An `ApiError` as tabs pass it on: of an error, they get only the message. */
 export type Refusal = Pick<ApiError, "status" | "code" | "message" | "details" | "param" | "retryAfterMs">;

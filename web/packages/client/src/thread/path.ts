@@ -1,4 +1,4 @@
-/** The active path of a conversation: a chain of messages, each of which follows its parent. Pure. */
+/** The active path of a conversation: a chain of messages, each after its parent. Pure. */
 
 import { type SiblingsView } from "../schema.ts";
 import { type Message } from "../turn/parts.ts";

@@ -1,4 +1,4 @@
-/** What the user tells a conversation: messages, decisions, and to stop. */
+/** What the user sends to a conversation: messages, decisions, and to stop. */
 
 import { canWithdraw } from "../outbox/entries.ts";
 import { type OutgoingFile } from "../outbox/entry.ts";

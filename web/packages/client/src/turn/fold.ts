@@ -181,20 +181,15 @@ function supersede(reply: LiveReply, iteration: number, keepsDone: boolean): Liv
 
 /** Whether a part is more than what somebody said: something was done, asked or sent. */
 function isDone(part: Part): boolean {
-  if (part.type === "retrieval" || part.type === "file") return part.toolCallId != null;
-  return part.type === "tool_call" || part.type === "step" || part.type === "question" || part.type === "user_text";
+  return ["step", "question", "user_text"].includes(part.type) || ("toolCallId" in part && part.toolCallId != null);
 }
 
 /** A step begins, or ends. It ends a text of the program; what another step or model call says goes on before it. */
 function step(reply: LiveReply, event: TurnEvent & { type: "step" }): LiveReply {
   const { step_id: stepId, name, status, title = null, duration_ms: durationMs = null } = event;
-  const isBegun = reply.message.parts.some((part) => part.type === "step" && part.stepId === stepId);
-  if (isBegun)
-    return withPart(
-      reply,
-      (part) => part.type === "step" && part.stepId === stepId,
-      (part) => ({ ...(part as StepPartView), status, durationMs }),
-    );
+  const { parts } = reply.message;
+  const begunAt = parts.findIndex((part) => part.type === "step" && part.stepId === stepId);
+  if (begunAt >= 0) return withPartAt(reply, begunAt, { ...(parts[begunAt] as StepPartView), status, durationMs });
   return append(reply.voice ? reply : close(reply, event.at), {
     type: "step",
     stepId,
@@ -211,7 +206,6 @@ function step(reply: LiveReply, event: TurnEvent & { type: "step" }): LiveReply 
 
 /** The turn is over: of a step without an end, nobody knows how it ended. */
 function endSteps(reply: LiveReply): LiveReply {
-  if (!reply.message.parts.some((part) => part.type === "step" && part.status === "running")) return reply;
   const ended = (part: Part): Part => (part.type === "step" && part.status === "running" ? { ...part, status: "unknown" } : part);
   return withMessage(reply, { parts: reply.message.parts.map(ended) });
 }

@@ -60,7 +60,7 @@ export interface FollowOptions extends ConnectionListener {
   signal?: AbortSignal;
 }
 
-/** The events of a turn one by one, as they arrive. Whoever leaves the loop stops following; the turn goes on. */
+/** The events of a turn one by one, as they arrive. Leaving the loop stops following; the turn goes on. */
 export async function* turnEvents(
   api: ApiClient,
   turnId: string,

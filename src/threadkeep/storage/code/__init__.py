@@ -1,0 +1,1 @@
+"""What agents in code store: who runs their programs, and what these keep."""
