@@ -33,10 +33,10 @@ from threadkeep.agents import (
     Turn,
     Usage,
     agent,
+    attempts,
     blocking,
     current_turn,
     step_key,
-    steps,
 )
 from threadkeep.wire import programs as server
 from threadkeep.wire.programs import End, StepClaim, StepDone, ThoughtItem
@@ -482,6 +482,16 @@ async def test_methods_of_one_object_are_interchangeable_and_those_of_two_are_no
     assert end.error.type.endswith(".AmbiguousStep")
 
 
+async def test_builtin_functions_are_steps_too():
+    @agent()
+    async def it(turn: Turn) -> str:
+        both = await asyncio.gather(turn.step(len, "abc"), turn.step(len, "abc"))
+        return f"{both} {await turn.step(max, 1, 2)}"
+
+    end, _ = await run_once(it)
+    assert end.text == "[3, 3] 2"
+
+
 async def test_keys_tell_closures_apart_and_an_equal_key_does_not():
     @agent()
     async def it(turn: Turn) -> str:
@@ -635,7 +645,7 @@ async def test_what_a_generator_said_before_it_was_cut_off_is_superseded():
 async def test_a_read_is_repeated_under_the_same_key_and_what_it_said_is_superseded(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(steps, "FIRST_RETRY_S", 0)
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
     keys: list[str] = []
 
     async def flaky() -> AsyncIterator[str]:
@@ -656,7 +666,7 @@ async def test_a_read_is_repeated_under_the_same_key_and_what_it_said_is_superse
 
 
 async def test_the_last_error_is_the_outcome(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(steps, "FIRST_RETRY_S", 0)
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
     tries: list[int] = []
 
     async def fails_always() -> None:

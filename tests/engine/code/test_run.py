@@ -44,6 +44,7 @@ from threadkeep.wire.programs import (
     Output,
     Result,
     Run,
+    Start,
     StepClaim,
     StepDone,
     TextItem,
@@ -258,7 +259,10 @@ class GivesUp:
 async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(LocalPrograms, "start", lambda *_: GivesUp())  # pyright: ignore[reportUnknownLambdaType]
+    def start(programs: LocalPrograms, start: Start) -> GivesUp:
+        return GivesUp()
+
+    monkeypatch.setattr(LocalPrograms, "start", start)
     turn = await CodeTurn([agent(key="a")(gives_nothing)]).run()
     assert turn.shown == "gave up"
     ends = [it for it in turn.entries if isinstance(it, StepEnded)]
