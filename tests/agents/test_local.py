@@ -184,6 +184,37 @@ async def test_a_run_does_not_answer_while_it_waits_for_a_thread():
         let_go.clear()
 
 
+cleaned: list[str] = []
+
+
+@agent()
+async def cleans_up(turn: Turn) -> None:
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("inner")
+
+    task = asyncio.create_task(inner())
+    try:
+        await turn.say("begun")
+        await asyncio.sleep(60)
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        cleaned.append("outer")
+
+
+async def test_closing_lets_functions_clean_up_and_logs_nothing(caplog: pytest.LogCaptureFixture):
+    programs = LocalPrograms([cleans_up])
+    run = programs.start(start_of(cleans_up))
+    assert isinstance(await next_of(run), Output)
+    await programs.close()
+    assert cleaned == ["inner", "outer"]
+    assert not caplog.messages
+
+
 async def test_nothing_of_a_closed_run_arrives(programs: LocalPrograms):
     run = programs.start(start_of(says_its_thread))
     await next_of(run)
