@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.services.steps import RecordedStep, ShownSteps
+from threadkeep.services.replies.steps import RecordedStep, ShownSteps
 from threadkeep.wire.steps import CodeView, DivergedView, StepErrorView, StepsView, StepView
 from threadkeep.wire.view import rfc3339
 
