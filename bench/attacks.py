@@ -15,6 +15,7 @@ from contextlib import suppress
 from bench import attacks_on_turns
 from bench.attacker import LONG, MALLORY, Caller, again, begin, said
 from bench.hostile_files import docx_bomb
+from threadkeep.protocols.openai.added_items import MOST_PARTS_OF_AN_ITEM
 
 CONNECTIONS = 300
 HUGE_WORD = "zebra " + "a" * 200_000 + "ational"
@@ -163,11 +164,10 @@ def reports(port: int) -> None:
 
 
 def items(port: int) -> None:
-    """A list of items that begins as the conversation ends, with tens of thousands of parts."""
+    """A list of items that begins as the conversation ends, with twenty thousand parts."""
     mallory = Caller(port, MALLORY)
     part = {"type": "input_text", "text": "a"}
-    sent = [{"type": "message", "role": "user", "content": [part] * 29_000}]
-    sent += [{"type": "message", "role": "user", "content": "b"}] * 19
+    sent = [{"type": "message", "role": "user", "content": [part] * MOST_PARTS_OF_AN_ITEM}] * 20
     id_ = mallory.make("POST", "/v1/conversations", {"items": sent})["id"]
     begin()
     while True:

@@ -10,22 +10,23 @@ from itertools import count
 from typing import Any
 
 from bench.attacker import AT, MALLORY, Caller, again, begin, said
+from threadkeep.domain.execution import MOST_PARTS
 from threadkeep.domain.ids import new_uuid
 from threadkeep.protocols.dialects import DIALECTS
 
 Json = dict[str, Any]
-EVENTS_AT_ONCE = 1_000
-BATCHES = 20
 CALLS_OF_AN_EVENT = 4
-CALLS, CALLS_AT_ONCE = 9_000, 1_000
-"""Of one reply, and of one event of a run."""
+EVENTS = MOST_PARTS // (CALLS_OF_AN_EVENT + 1)
+"""Of the largest run."""
+CALLS_AT_ONCE = 900
+"""Of an event; two have as many as a reply can have."""
 VERSIONS = 30_000
 OF_AN_ACCOUNT = 3_000
 """Messages of an account that is deleted."""
 
 
 def runs(port: int) -> None:
-    """Closing a recorded run of 20,000 events with 80,000 calls."""
+    """Recording the largest runs of another engine, which have 400 events with 1,600 calls."""
     mallory = Caller(port, MALLORY)
     id_ = mallory.conversation([])
     path = f"/api/conversations/{id_}/executions"
@@ -34,9 +35,7 @@ def runs(port: int) -> None:
         run = {"runId": f"long-{number}", "at": AT}
         call: Json = {"toolName": "look", "arguments": {}}
         node: Json = {**run, "type": "NodeCompleted", "node": "n", "tools": [call] * CALLS_OF_AN_EVENT}
-        for batch in range(BATCHES):
-            events = [{**node, "id": f"{number}-{batch}-{it}"} for it in range(EVENTS_AT_ONCE)]
-            mallory.call("POST", path, {"events": events})
+        mallory.call("POST", path, {"events": [{**node, "id": f"{number}-{it}"} for it in range(EVENTS)]})
         ends = [
             {**run, "id": f"{number}-a", "type": "ExecutionStarted", "input": "Why?"},
             {**run, "id": f"{number}-b", "type": "ExecutionCompleted", "output": "Because."},
@@ -64,7 +63,7 @@ def wide_trees(port: int) -> None:
 
 
 def turn_logs(port: int) -> None:
-    """A reply with thousands of calls, in each dialect and each protocol."""
+    """A reply with 1,800 calls, in each dialect and each protocol."""
     mallory = Caller(port, MALLORY)
     id_ = mallory.conversation([])
     turn_id = _recorded_with_calls(mallory, id_)
@@ -80,7 +79,7 @@ def turn_logs(port: int) -> None:
 
 
 def replays(port: int) -> None:
-    """The replay of a shared reply with thousands of calls, by anyone."""
+    """The replay of a shared reply with 1,800 calls, by anyone."""
     mallory = Caller(port, MALLORY)
     id_ = mallory.conversation([])
     _recorded_with_calls(mallory, id_)
@@ -168,13 +167,12 @@ def _first(caller: Caller, id_: str | None) -> str:
 
 
 def _recorded_with_calls(caller: Caller, id_: str) -> str:
-    """A recorded turn with thousands of calls, and a log of them; its id."""
+    """A recorded turn with as many calls as it can have, and a log of them; its id."""
     run = {"runId": "calls", "at": AT}
     calls: list[Json] = [{"toolName": "look", "arguments": {}, "result": "x"}] * CALLS_AT_ONCE
     events: list[Json] = [{**run, "id": "a", "type": "ExecutionStarted", "input": "Why?"}]
     events += [
-        {**run, "id": f"n{it}", "type": "NodeCompleted", "node": "n", "tools": calls}
-        for it in range(CALLS // CALLS_AT_ONCE)
+        {**run, "id": f"n{it}", "type": "NodeCompleted", "node": "n", "tools": calls} for it in range(2)
     ]
     events += [{**run, "id": "b", "type": "ExecutionCompleted", "output": "Because."}]
     path = f"/api/conversations/{id_}/executions"

@@ -123,6 +123,8 @@ class Peer:
         self._claim_keys: dict[int, OpenClaim] = {}
         self._done: dict[int, asyncio.Future[StepDone]] = {}
         self._settled: dict[int, asyncio.Event] = {}
+        self._delivered = 0
+        """The claim whose result was delivered last without waiting for the program."""
         self._over: asyncio.Future[End] = asyncio.get_running_loop().create_future()
         self._said_again = [item for who, item in journal.shown if who == ""]
         self._tasks: set[asyncio.Task[None]] = set()
@@ -201,7 +203,7 @@ class Peer:
                     if (done := self._done.get(re)) is not None and not done.done():
                         done.set_result(message)
                     if not bytes(value) and error is None:
-                        self._claims.cancel(re)
+                        self._cancel(re)
                 case SaveClaim():
                     self.claimed.append(message)
                     if self._claims.has_caught_up:
@@ -219,6 +221,16 @@ class Peer:
                     return
                 case _:
                     self._spawn(self._carry_out(message))
+
+    def _cancel(self, re: int) -> None:
+        opened = self._claims.cancel(re)
+        is_unwanted = opened is not None and self._claims.is_due(opened)
+        if is_unwanted or re == self._delivered:
+            # Another run must not receive earlier what this one no longer waited for.
+            opened = self._claim_keys[re]
+            self.journal.ended[opened.key] = StepEnded(opened.key, "cancelled", self.journal.writes)
+        if (settled := self._settled.get(re)) is not None:
+            settled.set()
 
     def _show(self, output: Output) -> None:
         for item in output.items:
@@ -239,6 +251,8 @@ class Peer:
             self._send_ended(re, delivery.ended, settles=delivery.settles)
             if delivery.settles:
                 await self._settled[re].wait()
+            else:
+                self._delivered = re
             self._claims.delivered(delivery.claim)
 
     def _send_ended(self, re: int, ended: StepEnded, *, settles: bool) -> None:
@@ -318,7 +332,9 @@ class Peer:
 
     def _end(self, opened: OpenClaim, outcome: Raw | ProgramError, code: str | None = None) -> None:
         at = 2_000 + self.journal.writes
-        if isinstance(outcome, ProgramError):
+        if opened.is_cancelled:
+            self._record(StepEnded(opened.key, "cancelled", at))
+        elif isinstance(outcome, ProgramError):
             self._record(StepEnded(opened.key, "error", at, error=outcome, code=code))
         else:
             self._record(StepEnded(opened.key, "ok", at, value=outcome))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from threadkeep.agents import LocalPrograms, Turn, agent, tool
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.wire.programs import AgentDeclared
 
 

@@ -157,6 +157,64 @@ async def test_closing_while_an_agent_blocks_ends_its_runs(programs: LocalProgra
         programs.start(start_of(says_its_thread))
 
 
+@agent()
+async def needs_a_thread(turn: Turn) -> None:
+    await turn.step(waits_for_the_test)
+
+
+def waits_for_the_test() -> None:
+    let_go.wait(20)
+
+
+async def test_a_run_does_not_answer_while_it_waits_for_a_thread():
+    programs = LocalPrograms([needs_a_thread], most_threads=1)
+    try:
+        first, second = (programs.start(start_of(needs_a_thread)) for _ in range(2))
+        ending = [asyncio.create_task(serve_steps(first))]
+        await until(lambda: any(it.name == "agents-step-1" for it in threading.enumerate()))
+        ending.append(asyncio.create_task(serve_steps(second)))
+        await until(lambda: not second.answers)
+        assert first.answers
+        let_go.set()
+        assert [it.status for it in await asyncio.gather(*ending)] == ["completed", "completed"]
+        assert second.answers
+    finally:
+        let_go.set()
+        await programs.close()
+        let_go.clear()
+
+
+cleaned: list[str] = []
+
+
+@agent()
+async def cleans_up(turn: Turn) -> None:
+    async def inner() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append("inner")
+
+    task = asyncio.create_task(inner())
+    try:
+        await turn.say("begun")
+        await asyncio.sleep(60)
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        cleaned.append("outer")
+
+
+async def test_closing_lets_functions_clean_up_and_logs_nothing(caplog: pytest.LogCaptureFixture):
+    programs = LocalPrograms([cleans_up])
+    run = programs.start(start_of(cleans_up))
+    assert isinstance(await next_of(run), Output)
+    await programs.close()
+    assert cleaned == ["inner", "outer"]
+    assert not caplog.messages
+
+
 async def test_nothing_of_a_closed_run_arrives(programs: LocalPrograms):
     run = programs.start(start_of(says_its_thread))
     await next_of(run)

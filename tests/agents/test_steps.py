@@ -33,12 +33,13 @@ from threadkeep.agents import (
     Turn,
     Usage,
     agent,
+    attempts,
     blocking,
     current_turn,
     step_key,
-    steps,
 )
-from threadkeep.wire.programs import StepClaim, StepDone, ThoughtItem
+from threadkeep.wire import programs as server
+from threadkeep.wire.programs import End, StepClaim, StepDone, ThoughtItem
 
 
 class Colour(Enum):
@@ -481,6 +482,16 @@ async def test_methods_of_one_object_are_interchangeable_and_those_of_two_are_no
     assert end.error.type.endswith(".AmbiguousStep")
 
 
+async def test_builtin_functions_are_steps_too():
+    @agent()
+    async def it(turn: Turn) -> str:
+        both = await asyncio.gather(turn.step(len, "abc"), turn.step(len, "abc"))
+        return f"{both} {await turn.step(max, 1, 2)}"
+
+    end, _ = await run_once(it)
+    assert end.text == "[3, 3] 2"
+
+
 async def test_keys_tell_closures_apart_and_an_equal_key_does_not():
     @agent()
     async def it(turn: Turn) -> str:
@@ -634,7 +645,7 @@ async def test_what_a_generator_said_before_it_was_cut_off_is_superseded():
 async def test_a_read_is_repeated_under_the_same_key_and_what_it_said_is_superseded(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(steps, "FIRST_RETRY_S", 0)
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
     keys: list[str] = []
 
     async def flaky() -> AsyncIterator[str]:
@@ -655,7 +666,7 @@ async def test_a_read_is_repeated_under_the_same_key_and_what_it_said_is_superse
 
 
 async def test_the_last_error_is_the_outcome(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(steps, "FIRST_RETRY_S", 0)
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
     tries: list[int] = []
 
     async def fails_always() -> None:
@@ -768,6 +779,30 @@ async def test_a_step_that_the_code_cancels_is_recorded_as_cancelled():
     assert [it for it in peer.received if isinstance(it, StepDone)] == [StepDone(1)]
     assert [it.status for it in journal.ended.values()] == ["cancelled"]
     assert (await Peer(it, journal, Script()).end()).text == "True"
+
+
+async def test_a_step_that_the_code_gives_up_as_its_result_comes_is_cancelled_for_the_server_too():
+    tasks: list[asyncio.Task[Any]] = []
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        tasks.append(asyncio.create_task(turn.step(item)))
+        await asyncio.wait(tasks)
+        return str(tasks[0].cancelled())
+
+    journal = Journal()
+    peer = Peer(it, journal, Script())
+    send = peer.send
+
+    def give_up_as_it_comes(message: Any) -> None:
+        send(message)
+        if isinstance(message, server.Result):
+            tasks[0].cancel()
+
+    peer.send = give_up_as_it_comes
+    assert (await peer.end()).text == "True"
+    assert peer.received[-2:] == [StepDone(1), End("completed", text="True")]
+    assert [it.status for it in journal.ended.values()] == ["cancelled"]
 
 
 async def test_a_step_that_has_ended_shows_nothing_any_more():

@@ -122,6 +122,9 @@ async def test_everything_that_can_be_shown(tmp_path: Path):
         await turn.think("hm")
         await turn.notice("slow today")
         await turn.cite([HitItem("passage", source="a.pdf", page=2)], query="q")
+        await turn.cite([{"text": "other", "source": "b.pdf"}])
+        with pytest.raises(NotJson, match="has a `text`"):
+            await turn.cite([{"source": "b.pdf"}])
         await turn.attach("a.txt", b"text")
         await turn.attach("b\n.bin", b"\0", "x/y")
         await turn.attach("c.csv", path)
@@ -133,6 +136,7 @@ async def test_everything_that_can_be_shown(tmp_path: Path):
         ThoughtItem("hm"),
         NoticeItem("slow today"),
         HitsItem((HitItem("passage", source="a.pdf", page=2),), "q"),
+        HitsItem((HitItem("other", source="b.pdf"),)),
         FileItem("a.txt", "text/plain", b"text"),
         FileItem("b .bin", "x/y", b"\0"),
         FileItem("c.csv", "text/csv", b"1,2"),

@@ -3,7 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import NARROW
-from tests.browser.going import choose
+from tests.browser.going import choose, open_new
 from tests.browser.test_access import violations
 from tests.browser.tour import made
 
@@ -67,8 +67,7 @@ def test_icon_and_color_are_chosen_by_keyboard_and_shown_where_agents_are(page: 
     save.press("Enter")
     expect(page.get_by_text("Saved", exact=True).last).to_be_visible()
     assert page.evaluate(COVERED) == []
-    page.goto(f"/#/new/{agent}")
-    page.reload()
+    open_new(page, agent)
     page.get_by_role("button", name="Agent: Harbour").press("ArrowDown")
     chosen = page.get_by_role("menuitemradio", name="Harbour")
     expect(chosen.locator(".agent-face svg")).to_be_visible()

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import NARROW, settings_for
+from tests.browser.going import open_new
 from tests.browser.test_access import violations
 from tests.browser.test_parts import EASEL, TOOLS
 from tests.browser.test_talking import done, reply, say
@@ -24,8 +25,7 @@ def new_conversation(page: Page, **settings: Any) -> Page:
     body = {"name": "Clerk", "settings": {"mcpServers": {"easel": EASEL}, "tools": ASK, **settings}}
     agent = page.request.post("/api/agents", data=body).json()["id"]
     page.request.post(f"/api/agents/{agent}/mcp-servers/easel/test")
-    page.goto(f"/#/new/{agent}")
-    page.reload()
+    open_new(page, agent)
     return page
 
 
@@ -53,6 +53,12 @@ def line(page: Page) -> Locator:
 def badge(page: Page) -> Locator:
     """How many requests wait."""
     return page.locator("button.requests")
+
+
+@pytest.fixture
+def page(unopened: Page) -> Page:
+    """Opened by each test, where it begins."""
+    return unopened
 
 
 @pytest.fixture
@@ -356,7 +362,6 @@ def test_approval_survives_a_restart_and_the_turn_goes_on(
     settings = {**settings_for(model), **TOOLS}
     with Server(tmp_path, *lasting_port(), **settings) as server:
         page = browser.new_page(locale="en-GB", base_url=server.url, extra_http_headers=server.headers)
-        page.goto("/")
         new_conversation(page)
         say(page, "Note it")
         expect(asked(page)).to_be_visible()

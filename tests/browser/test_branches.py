@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from tests.browser import tour
+from tests.browser.going import open_new
 from tests.browser.test_talking import done, log, say
 from tests.browser.tour import tell_nothing
 from threadkeep.testing import Gate, Say, ScriptedModel, Status, Wait
@@ -318,8 +319,7 @@ def test_picker_stays_in_view_however_long_the_versions_are(page: Page, model: S
 def test_agent_with_one_conversation_goes_on_where_it_was_and_forks_nothing(page: Page, model: ScriptedModel):
     body = {"name": "Only", "settings": {"conversationMode": "single"}}
     agent = page.request.post("/api/agents", data=body).json()["id"]
-    page.goto(f"/#/new/{agent}")
-    page.reload()
+    open_new(page, agent)
     for number in (1, 2):
         page.goto(f"/#/new/{agent}")
         model.script([Say(f"a{number}.")])

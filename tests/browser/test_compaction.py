@@ -2,15 +2,14 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.going import choose
+from tests.browser.going import choose, open_new
 from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Say, ScriptedModel
 
 
 def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):
     agent = page.request.post("/api/agents", data={"name": "Brief", "settings": {"compactionThreshold": 4}})
-    page.goto(f"/#/new/{agent.json()['id']}")
-    page.reload()
+    open_new(page, agent.json()["id"])
     say(page, "First question")
     done(page)
     for number in range(2, 10):

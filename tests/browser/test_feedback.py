@@ -3,6 +3,7 @@
 from playwright.sync_api import Page, expect
 
 from tests.browser import tour
+from tests.browser.going import open_new
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
 from threadkeep.testing import Say, ScriptedModel, Usage, UseTool
@@ -11,8 +12,7 @@ from threadkeep.testing import Say, ScriptedModel, Usage, UseTool
 def test_answer_is_rated_read_by_the_owner_and_tried_with_another_model(page: Page, model: ScriptedModel):
     settings = {"models": ["quick"], "mcpServers": {"chaos": tour.CHAOS_SERVER}}
     agent = tour.made(page, "/api/agents", {"name": "Handy", "settings": settings})
-    page.goto(f"/#/new/{agent}")
-    page.reload()
+    open_new(page, agent)
     model.script(
         [UseTool("chaos__echo", {"text": "hello"}), Usage(900, 20)],
         [Say("It said **hello**."), Usage(1000, 30)],

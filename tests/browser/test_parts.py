@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.browser.conftest import PATIENCE_MS, WIDE, settings_for
+from tests.browser.going import open_new
 from tests.browser.test_talking import done, log, say
 from tests.serving import Server, lasting_port
 from threadkeep.testing import Gate, Say, ScriptedModel, Think, UseTool, Wait
@@ -47,13 +48,18 @@ def open_activity(page: Page) -> None:
     ).first.click()
 
 
+@pytest.fixture
+def page(unopened: Page) -> Page:
+    """Opened by each test, where it begins."""
+    return unopened
+
+
 def new_conversation(page: Page, **settings: Any) -> Page:
     """The page at a new conversation with an agent that can draw and take notes."""
     body = {"name": "Painter", "settings": {"mcpServers": {"easel": EASEL}, **settings}}
     agent = page.request.post("/api/agents", data=body).json()["id"]
     page.request.post(f"/api/agents/{agent}/mcp-servers/easel/test")
-    page.goto(f"/#/new/{agent}")
-    page.reload()
+    open_new(page, agent)
     return page
 
 
@@ -245,7 +251,6 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
             extra_http_headers=server.headers,
         )
         page.set_default_timeout(PATIENCE_MS)
-        page.goto("/")
         say(new_conversation(page), "Draw")
         done(page)
         expect_order(page, shown)

@@ -16,13 +16,12 @@ SERVER = {"command": "python", "args": ["-I", "-S", str(CHAOS), "good"]}
 
 
 @pytest.fixture
-def with_tools(page: Page) -> Page:
+def with_tools(unopened: Page) -> Page:
     """The page, at a new conversation with an agent that has tools."""
     body = {"name": "Handy", "settings": {"mcpServers": {"chaos": SERVER}}}
-    made = page.request.post("/api/agents", data=body)
-    page.goto(f"/#/new/{made.json()['id']}")
-    page.reload()
-    return page
+    made = unopened.request.post("/api/agents", data=body)
+    unopened.goto(f"/#/new/{made.json()['id']}")
+    return unopened
 
 
 def test_tool_call_is_a_line_that_opens_into_arguments_status_and_result(

@@ -20,6 +20,7 @@ from threadkeep.domain.uploaded_file import ORIGINAL, PreparedFile, UploadedFile
 from threadkeep.storage import file_contents, file_folder
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.files import Room
+from threadkeep.storage.payloads import folder
 from threadkeep.storage.payloads.folder import HOUR_S
 
 _ROWS = Statement("SELECT COUNT(*) FROM tk_contents")
@@ -190,7 +191,7 @@ async def test_quota_counts_sent_files_and_equal_bytes_once(kept: Kept, tmp_path
 
 
 async def test_any_part_of_a_file_is_read_in_pieces(kept: Kept, monkeypatch: pytest.MonkeyPatch):
-    for module in (file_contents, file_folder):
+    for module in (file_contents, folder):
         monkeypatch.setattr(module, "PIECE_BYTES", 4)
     words = "0123456789ab"
     file_id = await keep_file(kept.store, words=words)

@@ -19,8 +19,7 @@ from tests.making import (
     make_agent,
     opened,
 )
-from threadkeep.domain.agent import Agent, AgentCode
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, AgentCode, Code
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import UserId, new_uuid

@@ -16,8 +16,7 @@ from tests.making import (
     regenerated,
     said,
 )
-from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Visibility
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Code, Visibility
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageRefused
 from threadkeep.domain.events import Done, Text

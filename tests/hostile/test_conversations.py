@@ -10,13 +10,13 @@ from tests.hostile.work import counted
 from tests.imports.foreign import chatgpt, claude, said
 from tests.making import ALICE, NOW
 from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.domain.import_run import ImportProblem
 from threadkeep.imports import chatgpt as chatgpt_reader
 from threadkeep.imports import claude as claude_reader
 from threadkeep.imports import tree
 from threadkeep.imports.checks import check_whole
 from threadkeep.imports.conversion import convert_conversation
 from threadkeep.imports.foreign import ForeignConversation
-from threadkeep.imports.source import Flawed
 
 MOST_GROWTH = 2.3
 Json = dict[str, Any]
@@ -103,7 +103,7 @@ HOSTILE: dict[str, Callable[[int], Json]] = {
 }  # fmt: skip
 
 
-def _read(value: Json) -> list[ForeignConversation | Flawed]:
+def _read(value: Json) -> list[ForeignConversation | ImportProblem]:
     return list((chatgpt_reader if "mapping" in value else claude_reader).read(value))
 
 
@@ -149,6 +149,6 @@ def test_branches_that_repeat_a_long_reply_are_left_out_once_they_are_too_many(
 ):
     monkeypatch.setattr(tree, "MOST_STEPS", 200)
     found, flawed = _read(_fan(30, "assistant", "assistant"))
-    assert isinstance(found, ForeignConversation) and isinstance(flawed, Flawed)
+    assert isinstance(found, ForeignConversation) and isinstance(flawed, ImportProblem)
     assert (len(found.messages), flawed.why) == (3, "47 of its branches exceed the limit")
     assert found.last == "leaf0"

@@ -19,6 +19,7 @@ from threadkeep.cli.moving import export_user, import_file
 from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
 from threadkeep.domain.ids import MessageId, new_uuid
+from threadkeep.domain.import_run import ImportProblem
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.parts import text_parts
 from threadkeep.exports.format import encode
@@ -27,7 +28,6 @@ from threadkeep.imports import items as splitting
 from threadkeep.imports import threadkeep
 from threadkeep.imports.foreign import ForeignConversation
 from threadkeep.imports.reading import reading
-from threadkeep.imports.source import Flawed
 from threadkeep.settings import Settings
 from threadkeep.testing.waiting import PATIENCE_S
 
@@ -35,11 +35,11 @@ GOOD = json.dumps(claude()).encode()
 QUESTION = said("user", "Why?")
 
 
-def found(file: Path) -> tuple[list[ForeignConversation], list[Flawed]]:
+def found(file: Path) -> tuple[list[ForeignConversation], list[ImportProblem]]:
     with reading(file) as source:
         everything = list(source.found())
     good = [it for it in everything if isinstance(it, ForeignConversation)]
-    return good, [it for it in everything if isinstance(it, Flawed)]
+    return good, [it for it in everything if isinstance(it, ImportProblem)]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
 from tests.runtime.nodes import DEAD, Nodes
-from threadkeep.domain.agent import AgentCode
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import AgentCode, Code
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
 from threadkeep.engine.code.programs import ProgramRun

@@ -12,8 +12,7 @@ import pytest
 from tests.conftest import ONLY_SQLITE
 from tests.engine.in_memory import InMemoryGateway, InMemoryModels, Step
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, make_agent, opened, spending_of
-from threadkeep.domain.agent import Agent, AgentCode
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, AgentCode, Code
 from threadkeep.domain.errors import BudgetExceeded
 from threadkeep.domain.ledger import BudgetState, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage

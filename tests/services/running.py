@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_agent, keep_conversation, opened
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.domain.events import Done, EventBody, Failed, LogChunk, TurnEvent

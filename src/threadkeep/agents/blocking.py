@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
+from threadkeep.agents.attempts import report
 from threadkeep.agents.errors import TurnEnded, TurnMisused
 from threadkeep.agents.facts import TurnFacts
 from threadkeep.agents.replies import Messages, Reply, Usage
 from threadkeep.agents.run import FunctionRun
-from threadkeep.agents.steps import report
 from threadkeep.agents.tool import Tool
 from threadkeep.agents.turn import GivenTool, Streamed, Turn, turn_of
 from threadkeep.wire.programs import Effect, HitItem, ModelMessageItem, ServerTool, StepAccess
@@ -54,7 +54,7 @@ class BlockingTurn(TurnFacts):
         """Shows a notice."""
         self._wait(self._turn.notice(text))
 
-    def cite(self, hits: Sequence[HitItem], query: str = "") -> None:
+    def cite(self, hits: Sequence[HitItem | Mapping[str, Any]], query: str = "") -> None:
         """Shows passages that the reply is based on."""
         self._wait(self._turn.cite(hits, query))
 

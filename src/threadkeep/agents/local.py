@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from threadkeep.agents.agent import Agent, check_keys
@@ -12,7 +12,7 @@ from threadkeep.agents.failures import without_values
 from threadkeep.agents.run import FunctionRun, note_task
 from threadkeep.agents.threads import Threads
 from threadkeep.agents.watchdog import Watchdog
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.wire.programs import AgentDeclared, Cancel, FromProgram, ProgramLost, Start, ToProgram
 
 log = logging.getLogger("threadkeep.agents")
@@ -79,10 +79,14 @@ class LocalPrograms:
     async def close(self) -> None:
         """Ends all runs and the thread, unless an agent blocks it: then it ends with the process."""
         self._is_closed = True
-        for run in tuple(self._runs):
+        runs = tuple(self._runs)
+        for run in runs:
             run.lose()
         if self._loop is None or self._thread is None or self._watchdog is None:
             return
+        with suppress(ProgramLost):
+            for run in runs:
+                self.call_soon(run.function.cancel, "lost")
         self._watchdog.close()
         with suppress(RuntimeError):  # it was closed before
             self._loop.call_soon_threadsafe(self._loop.stop)
@@ -104,10 +108,8 @@ class LocalPrograms:
                 loop.run_forever()
             except (SystemExit, KeyboardInterrupt) as exc:  # a task's of an agent: it ends that, not all
                 log.error("an agent raised %s outside its function", type(exc).__name__)
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.run_until_complete(loop.shutdown_asyncgens())
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_until_complete(_end_tasks(asyncio.all_tasks(loop)))
         loop.close()
 
     def _running_agent(self) -> str | None:
@@ -170,6 +172,16 @@ class LocalRun:
             self._server.call_soon_threadsafe(self._messages.put_nowait, message)
         except RuntimeError:  # the server's loop is closed
             self._is_closed = True
+
+
+async def _end_tasks(tasks: Collection["asyncio.Task[object]"]) -> None:
+    """Lets `finally` blocks of functions that were cancelled run, for a moment."""
+    if tasks:
+        _, left = await asyncio.wait(tasks, timeout=CLOSE_GRACE_S / 2)
+        for task in left:
+            task.cancel()
+        await asyncio.sleep(0)
+    await asyncio.get_running_loop().shutdown_asyncgens()
 
 
 def _log_unnoticed(_: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:

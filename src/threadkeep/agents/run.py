@@ -348,8 +348,8 @@ class FunctionRun:
         except asyncio.CancelledError:
             if self.cancelled is not None:
                 raise self.cancelled_error() from None
-            if not _has_result(answer):
-                self.send(StepDone(id_))
+            # Also if a result has arrived that the code was not given any more: this run went on without it.
+            self.send(StepDone(id_))
             raise
 
     def reopen(self, id_: int) -> None:
@@ -391,12 +391,6 @@ class FunctionRun:
     def changed_state(self) -> Raw:
         """The state, if it was changed."""
         return self._state.changed() if self._state is not None else NOTHING
-
-
-def _has_result(answer: "asyncio.Future[Run | Result]") -> bool:
-    if not answer.done() or answer.cancelled():
-        return False
-    return answer.exception() is not None or isinstance(answer.result(), Result)
 
 
 def is_in_step() -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
 from msgspec import Raw
 
+from threadkeep.agents.attempts import report, take
 from threadkeep.agents.errors import Denied, NotInAStep, NotJson, OutcomeUnknown, StepInsideStep, TurnError
 from threadkeep.agents.facts import TurnFacts
 from threadkeep.agents.json_schemas import schema_of
@@ -25,9 +26,9 @@ from threadkeep.agents.replies import (
     user_message,
 )
 from threadkeep.agents.run import FunctionRun, current_step, is_in_step
-from threadkeep.agents.steps import OpenSteps, StepOptions, report, step_of, take, tool_step
+from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
-from threadkeep.agents.values import Unstorable, decode, encode
+from threadkeep.agents.values import Unstorable, convert, decode, encode
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AskClaim,
@@ -108,9 +109,13 @@ class Turn(TurnFacts):
         """Shows a notice."""
         await self._run.show(text_item(NoticeItem, text))
 
-    async def cite(self, hits: Sequence[HitItem], query: str = "") -> None:
-        """Shows passages that the reply is based on."""
-        await self._run.show(HitsItem(tuple(hits), storable(query)))
+    async def cite(self, hits: Sequence[HitItem | Mapping[str, Any]], query: str = "") -> None:
+        """Shows passages that the reply is based on: a `text` each, and maybe its `source` and `page`."""
+        try:
+            passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
+        except (Unstorable, TypeError, ValueError) as exc:
+            raise NotJson(f"What a turn cites has a `text`: {exc}.") from exc
+        await self._run.show(HitsItem(passages, storable(query)))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
         """Attaches a file to the reply: its bytes, or where they are."""

@@ -58,15 +58,15 @@ from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.services.replies.resumed_turns import ResumedTurns
+from threadkeep.services.replies.steps import Steps
 from threadkeep.services.replies.turn_starts import TurnStarts
-from threadkeep.services.reply_places import ReplyPlaces
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
-from threadkeep.services.steps import Steps
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users

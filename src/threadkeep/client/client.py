@@ -288,8 +288,7 @@ class Client:
         path = f"/api/agents/{agent_id}/conversations"
         body = without_none({"title": title, "metadata": metadata})
         headers = {"Idempotency-Key": idempotency_key or new_uuid()}
-        response = await self._connection.send_once("POST", path, json=body, headers=headers)
-        return self._connection.read(ConversationView, response)
+        return await self._connection.ask_once(ConversationView, path, json=body, headers=headers)
 
     async def conversation(self, conversation_id: str) -> ConversationDetailView:
         """A conversation with its latest messages."""
@@ -463,8 +462,7 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, parentId=parent_id, tip=tip, **_how(model, tools))
-        response = await self._connection.send_once("POST", path, json=body, headers=headers)
-        accepted = self._connection.read(_Accepted, response)
+        accepted = await self._connection.ask_once(_Accepted, path, json=body, headers=headers)
         if isinstance(started := accepted.place(), StartedTurnView):
             return started
         raise MessageQueued(started.message_id)
@@ -484,8 +482,7 @@ class Client:
         path = f"/api/conversations/{conversation_id}/messages"
         headers = {**_AS_JSON, "Idempotency-Key": idempotency_key or new_uuid()}
         body = await self._message(content, files, whenBusy=when_busy, **_how(model, tools))
-        response = await self._connection.send_once("POST", path, json=body, headers=headers)
-        return self._connection.read(_Accepted, response).place()
+        return (await self._connection.ask_once(_Accepted, path, json=body, headers=headers)).place()
 
     async def queued(self, conversation_id: str) -> Sequence[QueuedMessageView]:
         """The queued messages of a conversation, next one first."""
@@ -573,8 +570,7 @@ class Client:
             "error": error,
         }
         path = f"/api/turns/{turn_id}/approvals/{request_id}"
-        response = await self._connection.send_once("POST", path, json=without_none(fields))
-        return self._connection.read(TurnView, response)
+        return await self._connection.ask_once(TurnView, path, json=without_none(fields))
 
     async def abort(self, conversation_id: str) -> AbortView:
         """Stops the turn running in a conversation and keeps its partial answer."""

@@ -104,6 +104,10 @@ class ApiConnection:
             if not retries.comes_back(error, response.status_code) or not await retries.pause():
                 raise error
 
+    async def ask_once(self, kind: type[T], path: str, **request: Any) -> T:
+        """The response to an idempotent POST as the type that the contract promises."""
+        return self.read(kind, await self.send_once("POST", path, **request))
+
     async def pieces(self, path: str, **request: Any) -> AsyncGenerator[bytes]:
         """A possibly large response, piece by piece."""
         try:

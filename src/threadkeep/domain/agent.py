@@ -181,6 +181,14 @@ class AgentSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """The code of an agent that is a program: which agent it is, and how new."""
+
+    key: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentCode:
     """The program that an agent is, as its newest code declares it."""
 

@@ -74,7 +74,7 @@ class McpServer:
 
     def is_like(self, other: "McpServer") -> bool:
         """Whether another server uses its secrets in the same way, as far as one can tell without them."""
-        raise NotImplementedError
+        return type(other) is type(self) and other.destination == self.destination
 
     @property
     def destination(self) -> Sequence[object]:
@@ -115,10 +115,6 @@ class StdioServer(McpServer):
         """The same program without its environment, switched off."""
         return replace(self, env=_NO_SECRETS, disabled=True)
 
-    def is_like(self, other: McpServer) -> bool:
-        """Whether another one runs the same program in the same way."""
-        return isinstance(other, StdioServer) and self.destination == other.destination
-
     @property
     def destination(self) -> Sequence[object]:
         """The program and how it runs."""
@@ -144,10 +140,6 @@ class RemoteServer(McpServer):
     def without_secrets(self) -> McpServer:
         """The same address without its headers, switched off."""
         return replace(self, headers=_NO_SECRETS, disabled=True)
-
-    def is_like(self, other: McpServer) -> bool:
-        """Whether another one has the same address, used in the same way."""
-        return isinstance(other, RemoteServer) and self.destination == other.destination
 
     @property
     def destination(self) -> Sequence[object]:

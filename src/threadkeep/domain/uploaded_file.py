@@ -61,32 +61,14 @@ class UploadedFile:
 
     def payloads(self, conversation_id: ConversationId) -> list[Payload]:
         """The file and its renditions as a conversation has them."""
-        original = Payload(
-            self.id,
-            conversation_id,
-            PayloadKind.FILE,
-            self.media_type,
-            self.file_name,
-            self.size,
-            self.sha256,
-            self.created_at,
-        )
-        value, at = PayloadKind.VALUE, self.created_at
+        own = (self.id, PayloadKind.FILE, self.media_type, self.file_name, self.size, self.sha256)
+        others = [
+            (it.id, PayloadKind.VALUE, it.media_type, None, it.size, it.sha256)
+            for it in self.renditions.values()
+        ]
         return [
-            original,
-            *(
-                Payload(
-                    rendition.id,
-                    conversation_id,
-                    value,
-                    rendition.media_type,
-                    None,
-                    rendition.size,
-                    rendition.sha256,
-                    at,
-                )
-                for rendition in self.renditions.values()
-            ),
+            Payload(id_, conversation_id, kind, media_type, name, size, sha256, self.created_at)
+            for id_, kind, media_type, name, size, sha256 in (own, *others)
         ]
 
     @staticmethod

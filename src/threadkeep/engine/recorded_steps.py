@@ -43,7 +43,7 @@ class RecordedStep:
     """Of its result, in bytes."""
     value: Raw | None = None
     ref: str | None = None
-    """The payload that holds the result, if it is large."""
+    """Where the result is, if it is large."""
     error: ProgramError | None = None
     is_hidden: bool = False
 

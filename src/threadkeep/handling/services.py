@@ -34,12 +34,12 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.steps import Steps
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
-from threadkeep.services.steps import Steps
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users

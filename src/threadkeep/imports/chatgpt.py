@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.times import LATEST_MS
 from threadkeep.imports.foreign import (
     ForeignConversation,
@@ -16,7 +16,6 @@ from threadkeep.imports.foreign import (
     ForeignText,
 )
 from threadkeep.imports.replies import ForeignReply
-from threadkeep.imports.source import Flawed
 from threadkeep.imports.tree import ForeignEntry, read_tree
 
 PRODUCT = "chatgpt"
@@ -67,7 +66,7 @@ class _Conversation(msgspec.Struct):
     is_archived: bool | None = None
 
 
-def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
+def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | ImportProblem]:
     """One conversation with its branches. Raises ValueError if it isn't one of ChatGPT's."""
     conversation = msgspec.convert(value, _Conversation)
     id_ = conversation.conversation_id or conversation.id
@@ -91,7 +90,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         bool(conversation.is_archived),
     )
     if tree.left_over:
-        yield Flawed(
+        yield ImportProblem(
             f"{conversation.title or id_!r}",
             f"{tree.left_over} of its branches exceed the limit",
             SkipReason.TOO_MANY_BRANCHES,

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.times import nearest_time
 from threadkeep.imports.foreign import (
@@ -17,7 +17,6 @@ from threadkeep.imports.foreign import (
     ForeignText,
 )
 from threadkeep.imports.replies import ForeignReply
-from threadkeep.imports.source import Flawed
 from threadkeep.imports.tree import ForeignEntry, NotATree, read_tree
 
 PRODUCT = "claude"
@@ -59,7 +58,7 @@ class _Conversation(msgspec.Struct):
     current_leaf_message_uuid: str | None = None
 
 
-def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
+def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | ImportProblem]:
     """One conversation with its branches. Raises ValueError if it isn't one of Claude's."""
     conversation = msgspec.convert(value, _Conversation)
     messages: dict[str, _Message] = {}
@@ -83,7 +82,7 @@ def read(value: Mapping[str, Any]) -> Iterator[ForeignConversation | Flawed]:
         tree.last,
     )
     if tree.left_over:
-        yield Flawed(
+        yield ImportProblem(
             f"{conversation.name or conversation.uuid!r}",
             f"{tree.left_over} of its branches exceed the limit",
             SkipReason.TOO_MANY_BRANCHES,

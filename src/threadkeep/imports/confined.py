@@ -21,6 +21,7 @@ from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, StorageRefused, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.import_run import ImportProblem
 from threadkeep.domain.message import Message
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
@@ -45,7 +46,6 @@ from threadkeep.imports.frames import (
 )
 from threadkeep.imports.reading import OPERATOR_LIMITS, OnProgress
 from threadkeep.imports.source import (
-    Flawed,
     ForeignContent,
     ImportItem,
     ImportLimits,
@@ -122,7 +122,7 @@ class ConfinedImport:
         """How many conversations it has, flawed ones too."""
         return (await self._ask(Count()))[0].count or 0
 
-    async def next(self) -> ImportItem | Flawed | None:
+    async def next(self) -> ImportItem | ImportProblem | None:
         """The next item; None after the last."""
         reply, lines = await self._ask(Next())
         if not reply.has_lines:
@@ -146,13 +146,13 @@ class ConfinedImport:
 
     async def convert(
         self, agent_id: AgentId, now: int, files: Mapping[int, UploadedFile]
-    ) -> WholeConversation | Flawed:
+    ) -> WholeConversation | ImportProblem:
         """This conversation of another product as one of ours."""
         reply, lines = await self._ask(Convert(agent_id, now, files))
         found = lines.found() if reply.has_lines else None
         if isinstance(found, PendingConversation):
             return found.whole()
-        return reply.flawed or Flawed(self._name, "it can't be read")
+        return reply.flawed or ImportProblem(self._name, "it can't be read")
 
     def read(self, sha256: str) -> bytes:
         """A payload of this conversation, or a large value of one that was converted."""

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import msgspec
 
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.import_run import ImportProblem
 from threadkeep.domain.uploaded_file import UploadedFile
-from threadkeep.imports.source import Flawed, ForeignOutline, ImportLimits
+from threadkeep.imports.source import ForeignOutline, ImportLimits
 
 LINES, REPLY = b"L", b"R"
 HEADER = struct.Struct(">cI")
@@ -97,7 +98,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refused: Refusal | None = None
     is_ours: bool | None = None
     count: int | None = None
-    flawed: Flawed | None = None
+    flawed: ImportProblem | None = None
     foreign: ForeignOutline | None = None
     has_lines: bool = False
     """What the lines before it say."""

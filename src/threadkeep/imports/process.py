@@ -18,7 +18,7 @@ from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import ThreadkeepError, UnsupportedImport
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.text import one_line, storable
 from threadkeep.engine.json_values import TooDeep
 from threadkeep.exports.format import encode as encode_line
@@ -54,7 +54,7 @@ from threadkeep.imports.reading import (
     reading,
     reading_upload,
 )
-from threadkeep.imports.source import ENDING, Flawed, ForeignOutline
+from threadkeep.imports.source import ENDING, ForeignOutline
 
 MOST_CHARACTERS = 1_000
 """Of what is reported about an item."""
@@ -111,7 +111,7 @@ class _Session:
         self._folder = Path(opening.folder)
         self._read = (0, 0)
         self._slices = _Slices(opening.slice_s, self._ask_to_go_on)
-        self._found: Iterator[FileItem | Flawed] = iter(())
+        self._found: Iterator[FileItem | ImportProblem] = iter(())
         self._whole: WholeConversation | None = None
         self._foreign: ForeignConversation | None = None
         self._files: list[ForeignFile] = []
@@ -185,7 +185,7 @@ class _Session:
         match next(self._found, None):
             case None:
                 return Reply()
-            case Flawed() as flawed:
+            case ImportProblem() as flawed:
                 return _flawed(flawed.what, flawed.why, flawed.reason)
             case ForeignConversation() as foreign:
                 self._foreign, self._files = foreign, list(files_in(foreign))
@@ -293,7 +293,7 @@ def _refused(exc: ThreadkeepError) -> Reply:
 
 
 def _flawed(what: str, why: str, reason: SkipReason) -> Reply:
-    return Reply(flawed=Flawed(_shown(what), _shown(why), reason))
+    return Reply(flawed=ImportProblem(_shown(what), _shown(why), reason))
 
 
 def _too_much(what: str, exc: Exception) -> Reply:

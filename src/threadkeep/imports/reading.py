@@ -15,7 +15,7 @@ import msgspec
 
 from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.errors import InvalidRequest, UnsupportedImport
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.payload import Payload, content_hash
 from threadkeep.exports.format import HEADER
 from threadkeep.exports.records import payload_name
@@ -23,7 +23,7 @@ from threadkeep.exports.writing import LINES
 from threadkeep.imports import chatgpt, claude, threadkeep
 from threadkeep.imports.foreign import ForeignConversation
 from threadkeep.imports.items import Item, items
-from threadkeep.imports.source import Flawed, ImportLimits, OwnItem
+from threadkeep.imports.source import ImportLimits, OwnItem
 from threadkeep.imports.tree import TooManySteps
 
 MOST_CONVERSATION_BYTES = 256 * 1024 * 1024
@@ -119,7 +119,7 @@ class ImportFile:
                         )
         return count
 
-    def found(self) -> Iterator[FileItem | Flawed]:
+    def found(self) -> Iterator[FileItem | ImportProblem]:
         """Everything in it, in order."""
         names = self._read_names
         total = sum(self._files.size(name) for name in names)
@@ -355,13 +355,13 @@ class _Followed:
         return part
 
 
-def _foreign(file: BinaryIO, most: int, budget: Budget) -> Iterator[ForeignConversation | Flawed]:
+def _foreign(file: BinaryIO, most: int, budget: Budget) -> Iterator[ForeignConversation | ImportProblem]:
     known: set[str] = set()
     for item in items(file, most=most):
         for found in _conversations(item, budget):
             if isinstance(found, ForeignConversation):
                 if found.id in known:
-                    yield Flawed(
+                    yield ImportProblem(
                         _name(item, found.title),
                         f"another item in this file has the same id {found.id!r}",
                         SkipReason.DUPLICATE,
@@ -371,10 +371,10 @@ def _foreign(file: BinaryIO, most: int, budget: Budget) -> Iterator[ForeignConve
             yield found
 
 
-def _conversations(item: Item, budget: Budget) -> Sequence[ForeignConversation | Flawed]:
+def _conversations(item: Item, budget: Budget) -> Sequence[ForeignConversation | ImportProblem]:
     """One element as a conversation, and what of it is left out; or why it isn't one."""
     if item.problem is not None:
-        return [Flawed(_name(item), item.problem, SkipReason.TOO_LARGE)]
+        return [ImportProblem(_name(item), item.problem, SkipReason.TOO_LARGE)]
     title: object = None
     try:
         with budget():
@@ -385,15 +385,15 @@ def _conversations(item: Item, budget: Budget) -> Sequence[ForeignConversation |
             if "chat_messages" in value:
                 return list(claude.read(value))
         why = "it has neither `mapping` (ChatGPT) nor `chat_messages` (Claude)"
-        return [Flawed(_name(item, title), why, SkipReason.NOT_A_CONVERSATION)]
+        return [ImportProblem(_name(item, title), why, SkipReason.NOT_A_CONVERSATION)]
     except TooManySteps as exc:
-        return [Flawed(_name(item, title), str(exc), SkipReason.TOO_LARGE)]
+        return [ImportProblem(_name(item, title), str(exc), SkipReason.TOO_LARGE)]
     except OutOfTime:
-        return [Flawed(_name(item, title), TOO_SLOW, SkipReason.TOO_LARGE)]
+        return [ImportProblem(_name(item, title), TOO_SLOW, SkipReason.TOO_LARGE)]
     except MemoryError:
-        return [Flawed(_name(item, title), TOO_BIG, SkipReason.TOO_LARGE)]
+        return [ImportProblem(_name(item, title), TOO_BIG, SkipReason.TOO_LARGE)]
     except (ValueError, AttributeError, RecursionError, msgspec.MsgspecError) as exc:
-        return [Flawed(_name(item, title), str(exc))]
+        return [ImportProblem(_name(item, title), str(exc))]
 
 
 def _name(item: Item, title: object = None) -> str:

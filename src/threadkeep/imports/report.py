@@ -6,10 +6,10 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.errors import LimitNotAllowed
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.memory import KeptMemory
 from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
-from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem
+from threadkeep.imports.source import ForeignOutline, ImportItem
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class ImportReport:
     there: int = 0
     empty: int = 0
     notes: list[str] = field(default_factory=list[str])
-    left_out: list[Flawed] = field(default_factory=list[Flawed])
+    left_out: list[ImportProblem] = field(default_factory=list[ImportProblem])
     limit: LimitNotAllowed | None = None
     """The limit that left something out."""
 
@@ -31,13 +31,13 @@ class ImportReport:
         self.added[kind] = self.added.get(kind, 0) + number
 
     def leave_out(
-        self, found: ImportItem | Flawed, why: str, reason: SkipReason = SkipReason.UNREADABLE
+        self, found: ImportItem | ImportProblem, why: str, reason: SkipReason = SkipReason.UNREADABLE
     ) -> None:
         """Records an item that couldn't be imported."""
-        self.left_out.append(Flawed(_name(found), why, reason))
+        self.left_out.append(ImportProblem(_name(found), why, reason))
 
 
-def _name(found: ImportItem | Flawed) -> str:
+def _name(found: ImportItem | ImportProblem) -> str:
     match found:
         case WholeConversation(conversation):
             return f"conversation {conversation.title or conversation.id!r}"
@@ -55,5 +55,5 @@ def _name(found: ImportItem | Flawed) -> str:
             return f"memory {found.memory.id!r}"
         case Briefing():
             return f"briefing {found.title!r}"
-        case Flawed():
+        case ImportProblem():
             return found.what

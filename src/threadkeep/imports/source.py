@@ -10,19 +10,10 @@ from threadkeep.domain.briefing import Briefing
 from threadkeep.domain.conversation import WholeConversation
 from threadkeep.domain.document import Document
 from threadkeep.domain.ids import AgentId, ConversationId
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem
 from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.uploaded_file import UploadedFile
 from threadkeep.exports.records import KnownAgent, OwnAgent, OwnInstructions
-
-
-@dataclass(frozen=True, slots=True)
-class Flawed:
-    """An item that can't be imported, and why."""
-
-    what: str
-    why: str
-    reason: SkipReason = SkipReason.UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +86,7 @@ class ImportSource(Protocol):
         """How many conversations it has, flawed ones too. UnsupportedImport if it has too many."""
         ...
 
-    async def next(self) -> ImportItem | Flawed | None:
+    async def next(self) -> ImportItem | ImportProblem | None:
         """The next item; None after the last. What was unpacked for the item before is gone."""
         ...
 
@@ -116,7 +107,7 @@ class ImportSource(Protocol):
 
     async def convert(
         self, agent_id: AgentId, now: int, files: Mapping[int, UploadedFile]
-    ) -> WholeConversation | Flawed:
+    ) -> WholeConversation | ImportProblem:
         """This conversation of another product as one of ours; `now` replaces unknown times.
 
         `files` are stored elsewhere; a text replaces any other file.

@@ -12,7 +12,7 @@ from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import InvalidRequest, ThreadkeepError, UnsupportedImport
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import TurnId
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
@@ -25,7 +25,7 @@ from threadkeep.exports.records import (
     ExportHeader,
     Record,
 )
-from threadkeep.imports.source import Flawed, OwnItem
+from threadkeep.imports.source import OwnItem
 
 MOST_LINE_BYTES = 64 * 1024 * 1024
 SHORTEST_LINE_BYTES = 16
@@ -41,7 +41,7 @@ class PendingConversation:
 
     conversation: Conversation
     line: int
-    flaw: Flawed | None = None
+    flaw: ImportProblem | None = None
     turns: list[KeptTurn] = field(default_factory=list[KeptTurn])
     messages: list[Message] = field(default_factory=list[Message])
     compactions: list[Compaction] = field(default_factory=list[Compaction])
@@ -54,7 +54,7 @@ class PendingConversation:
         """What the report calls it."""
         return f"conversation {self.conversation.title or self.conversation.id!r} (line {self.line})"
 
-    def whole(self) -> WholeConversation | Flawed:
+    def whole(self) -> WholeConversation | ImportProblem:
         """The conversation, or why it isn't one."""
         return self.flaw or WholeConversation(
             self.conversation, self.turns, self.messages, self.compactions, self.payloads, self.feedback
@@ -84,7 +84,7 @@ def conversations(file: BinaryIO) -> Iterator[bytes]:
     return (line for _, line, _ in _lines(file) if _CONVERSATION.match(line))
 
 
-def read(file: BinaryIO, *, most: int) -> Iterator[OwnItem | WholeConversation | Flawed]:
+def read(file: BinaryIO, *, most: int) -> Iterator[OwnItem | WholeConversation | ImportProblem]:
     """Everything in an export; a conversation of more than `most` bytes is flawed."""
     pending: PendingConversation | None = None
     size, unreadable, ended = 0, 0, False
@@ -94,31 +94,33 @@ def read(file: BinaryIO, *, most: int) -> Iterator[OwnItem | WholeConversation |
         record = (
             _record(line, number, turn_ends)
             if problem is None
-            else Flawed(f"line {number}", problem, SkipReason.TOO_LARGE)
+            else ImportProblem(f"line {number}", problem, SkipReason.TOO_LARGE)
         )
         if number == 1:
             _check_header(record)
         match record:
             case None | ExportHeader():
                 continue
-            case Flawed():
+            case ImportProblem():
                 unreadable = _counted(unreadable)
                 if pending is None:
                     yield record
                 else:
-                    pending.flaw = pending.flaw or Flawed(
+                    pending.flaw = pending.flaw or ImportProblem(
                         pending.name, f"{record.what}: {record.why}", record.reason
                     )
             case ExportEnd():
                 ended = True
             case Conversation():
                 if pending is not None:
-                    yield Flawed(pending.name, "it is incomplete", SkipReason.INCOMPLETE)
+                    yield ImportProblem(pending.name, "it is incomplete", SkipReason.INCOMPLETE)
                 pending, size = PendingConversation(record, number), len(line)
             case Payload() | KeptTurn() | Message() | Compaction() | Feedback() | ConversationEnd():
                 if pending is None:
                     unreadable = _counted(unreadable)
-                    yield Flawed(f"line {number}", "it belongs to no conversation", SkipReason.INCOMPLETE)
+                    yield ImportProblem(
+                        f"line {number}", "it belongs to no conversation", SkipReason.INCOMPLETE
+                    )
                 elif isinstance(record, ConversationEnd):
                     yield pending.whole()
                     pending = None
@@ -126,27 +128,27 @@ def read(file: BinaryIO, *, most: int) -> Iterator[OwnItem | WholeConversation |
                     pending.add(record)
                     if size > most and pending.flaw is None:
                         pending = PendingConversation(pending.conversation, pending.line)
-                        pending.flaw = Flawed(
+                        pending.flaw = ImportProblem(
                             pending.name, f"it is larger than {most:,} bytes", SkipReason.TOO_LARGE
                         )
             case _:
                 yield record
     if pending is not None:
-        yield Flawed(pending.name, "the file ends before it is complete", SkipReason.INCOMPLETE)
+        yield ImportProblem(pending.name, "the file ends before it is complete", SkipReason.INCOMPLETE)
     elif not ended:
-        yield Flawed("the file", "it is incomplete: its end is missing", SkipReason.INCOMPLETE)
+        yield ImportProblem("the file", "it is incomplete: its end is missing", SkipReason.INCOMPLETE)
 
 
-def _record(line: bytes, number: int, turn_ends: TurnEnds) -> Record | Flawed | None:
+def _record(line: bytes, number: int, turn_ends: TurnEnds) -> Record | ImportProblem | None:
     try:
         return decode(line, turn_ends)
     except ThreadkeepError as exc:
-        return Flawed(f"line {number}", exc.message)
+        return ImportProblem(f"line {number}", exc.message)
     except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
-        return Flawed(f"line {number}", str(exc))
+        return ImportProblem(f"line {number}", str(exc))
 
 
-def _check_header(record: Record | Flawed | None) -> None:
+def _check_header(record: Record | ImportProblem | None) -> None:
     if not isinstance(record, ExportHeader):
         raise InvalidRequest("The file isn't a Threadkeep export: its first line isn't an export header.")
     if record.version > EXPORT_VERSION:

@@ -23,7 +23,7 @@ from threadkeep.domain.errors import (
     UnsupportedImport,
 )
 from threadkeep.domain.ids import ConversationId, DocumentId, ImportId, MemoryId, new_uuid
-from threadkeep.domain.import_run import SkipReason
+from threadkeep.domain.import_run import ImportProblem, SkipReason
 from threadkeep.domain.memory import KeptMemory
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Payload
@@ -35,7 +35,7 @@ from threadkeep.imports.checks import check_id, safe_name
 from threadkeep.imports.files import MOST_PAYLOAD_BYTES, foreign_files, keep_document
 from threadkeep.imports.ids import ImportIds
 from threadkeep.imports.report import ImportReport
-from threadkeep.imports.source import Flawed, ForeignOutline, ImportItem, ImportSource
+from threadkeep.imports.source import ForeignOutline, ImportItem, ImportSource
 from threadkeep.jobs.documents import READ_JOB, read_job
 from threadkeep.services.branches.new_ids import with_new_ids
 from threadkeep.services.file_intake import FileIntake
@@ -125,12 +125,14 @@ class Import:
                 raise  # the file can't be read any further
             except ThreadkeepError as exc:
                 self.report.leave_out(found, exc.message)
-            self.report.done += isinstance(found, WholeConversation | ForeignOutline | Flawed)
+            self.report.done += isinstance(found, WholeConversation | ForeignOutline | ImportProblem)
         return self.report
 
-    async def _take(self, source: ImportSource, found: ImportItem | Flawed, agent: Agent | None) -> None:
+    async def _take(
+        self, source: ImportSource, found: ImportItem | ImportProblem, agent: Agent | None
+    ) -> None:
         match found:
-            case Flawed():
+            case ImportProblem():
                 self.report.left_out.append(found)
             case OwnAgent(agent=own) if self._by_user is not None:
                 await self._agents.meet_same(own.id, is_default=own.is_default)
@@ -185,7 +187,7 @@ class Import:
             source, found, self._intake, self._user.id, self.report.notes.append
         ) as files:
             whole = await source.convert(agent.id, self._clock(), files.known)
-            if isinstance(whole, Flawed):
+            if isinstance(whole, ImportProblem):
                 self.report.left_out.append(whole)
                 return
             if self._is_too_long(found, whole):

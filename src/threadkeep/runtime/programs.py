@@ -3,8 +3,7 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from threadkeep.domain.agent import ABSENT, Served
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import ABSENT, Code, Served
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.code.programs import Programs
 from threadkeep.storage.code.programs import SqlPrograms

@@ -48,7 +48,7 @@ from threadkeep.program_log import add_to_subject
 from threadkeep.services.access import agent_to_ask, own_conversation, own_turn
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.equipment import Equipment, limits_of
-from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.storage.store import Store
 
 # The model read no result of these.

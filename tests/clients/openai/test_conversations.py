@@ -239,6 +239,9 @@ async def test_refused_items_create_nothing(talk: Talk, openai: AsyncOpenAI):
         items: Any = [{"role": "user", "content": text}]
         with pytest.raises(sdk.BadRequestError):
             await openai.conversations.create(items=items, extra_body={"model": "Advisor"})
+    many: Any = [{"role": "user", "content": [{"type": "input_text", "text": "a"}] * 1_001}]
+    with pytest.raises(sdk.BadRequestError, match="1000 parts"):
+        await openai.conversations.create(items=many)
     assert (await talk.client.get("/api/conversations")).json()["items"] == []
 
 

@@ -6,10 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
-from threadkeep.agents import AgentError, Denied, OutcomeUnknown, Turn, Usage, agent, step_key, tool
+from threadkeep.agents import (
+    AgentError,
+    Denied,
+    LocalPrograms,
+    OutcomeUnknown,
+    Turn,
+    Usage,
+    agent,
+    step_key,
+    tool,
+)
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import (
     Done,
@@ -27,6 +38,18 @@ from threadkeep.engine.code.run import AGENT_FAILED
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
+from threadkeep.wire.programs import (
+    End,
+    FromProgram,
+    Output,
+    Result,
+    Run,
+    Start,
+    StepClaim,
+    StepDone,
+    TextItem,
+    ToProgram,
+)
 
 
 class World:
@@ -205,6 +228,49 @@ async def test_what_depends_on_timing_goes_as_it_went(program: Any):
         await again.run()
         assert again.shown == turn.shown
         assert not any(isinstance(it, Notice) for it in again.events)
+
+
+class GivesUp:
+    """A program that gives its step up as the result comes; a later run waits for it."""
+
+    answers = True
+
+    def __init__(self) -> None:
+        self._messages = asyncio.Queue[FromProgram]()
+        self._messages.put_nowait(StepClaim(1, "nap", "hash", effect="read"))
+
+    def send(self, message: ToProgram) -> None:
+        match message:
+            case Run():
+                self._messages.put_nowait(StepDone(1, Raw(b"1")))
+            case Result():
+                self._messages.put_nowait(StepDone(1))
+                self._messages.put_nowait(Output((TextItem("gave up"),)))
+                self._messages.put_nowait(End("completed"))
+            case _:
+                pass
+
+    async def receive(self) -> FromProgram:
+        return await self._messages.get()
+
+    async def close(self) -> None: ...
+
+
+async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def start(programs: LocalPrograms, start: Start) -> GivesUp:
+        return GivesUp()
+
+    monkeypatch.setattr(LocalPrograms, "start", start)
+    turn = await CodeTurn([agent(key="a")(gives_nothing)]).run()
+    assert turn.shown == "gave up"
+    ends = [it for it in turn.entries if isinstance(it, StepEnded)]
+    assert [it.status for it in ends] == ["ok", "cancelled"]
+    assert len({it.key for it in ends}) == 1
+
+
+async def gives_nothing(turn: Turn) -> None: ...
 
 
 async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():

@@ -1,5 +1,6 @@
 """Agents that are programs over HTTP: what one sees of them, and what an admin can change."""
 
+import asyncio
 from dataclasses import replace
 
 import httpx
@@ -9,11 +10,11 @@ from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.making import NOW, keep_conversation, opened
 from threadkeep.bootstrap.programs import declare_programs
-from threadkeep.domain.agent import Agent
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, Code
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import TurnCode
+from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import AgentDeclared
 
 ORDERS = AgentDeclared(
@@ -119,3 +120,22 @@ async def test_admin_sees_which_program_a_turn_waits_for(api: Api, orders: str):
         "codeVersion": None,
         "waitsFor": "worker",
     }
+
+
+async def test_message_waits_for_a_program_that_ran_a_short_while_ago_and_can_be_stopped(
+    api: Api, alice: httpx.AsyncClient, orders: str
+):
+    await api.store.programs.note_seen("a", [Code("orders", 2)])
+    await api.store.programs.close("a")  # it is being replaced
+    admin, conversation = api.as_user("root", admin=True), (await new_conversation(alice, orders))["id"]
+    url = f"/api/conversations/{conversation}"
+    sending = asyncio.create_task(alice.post(f"{url}/messages", json={"content": "Where is it?"}))
+
+    async def waits() -> bool:
+        return [it["waitsFor"] for it in await items(admin, "/api/admin/turns")] == ["worker"]
+
+    await until(waits)
+    assert (await alice.post(f"{url}/abort")).json()["status"] == "GENERATION_ABORTED"
+    await sending
+    asked, reply = await items(alice, f"{url}/messages")
+    assert {asked["status"], reply["status"]} == {"COMPLETED", "CANCELLED"}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 
 import httpx
 import msgspec
@@ -23,9 +22,8 @@ from threadkeep.domain.events import (
     Text,
     TurnEvent,
 )
-from threadkeep.domain.ids import ConversationId, PayloadId, TurnId, new_uuid
+from threadkeep.domain.ids import ConversationId, TurnId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
-from threadkeep.domain.payload import Payload, PayloadKind
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry, StepBegun, StepEnded
@@ -195,25 +193,12 @@ async def test_steps_come_page_by_page(api: Api):
     refusal(wrong, 422, "INVALID_REQUEST", "cursor")
 
 
-async def test_large_result_comes_from_its_payload(api: Api):
+async def test_large_result_comes_from_where_it_is_kept(api: Api):
     alice = api.as_user("alice")
     turn = await turned(api, alice)
-    ref = PayloadId(new_uuid())
-    content = msgspec.json.encode([SECRET_RESULT] * 1000)
+    ref, content = new_uuid(), msgspec.json.encode([SECRET_RESULT] * 1000)
     conversation_id = ConversationId(turn.begun.conversation.id)
-    await api.store.payloads.add(
-        Payload(
-            ref,
-            conversation_id,
-            PayloadKind.VALUE,
-            "application/json",
-            None,
-            len(content),
-            sha256(content).hexdigest(),
-            NOW,
-        ),
-        content,
-    )
+    await api.store.states.add_value(TurnId(turn.id), conversation_id, ref, content)
     begun, ended = (
         StepBegun("/find/h/1", "1", "find", "step", "read"),
         StepEnded("/find/h/1", "ok", NOW, ref=ref),

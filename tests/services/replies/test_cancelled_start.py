@@ -42,7 +42,7 @@ async def test_cancelled_request_gives_back_its_turn(store: Store):
     agent = await keep_agent(store)
     begun = (await keep_conversation(store, agent)).begin_turn("?", NOW)
     allowances = SlowAllowances()
-    runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing)
+    runner = SimpleNamespace(is_draining=False, count_of=nobody_runs, begin=nothing, programs=None)
     replies = SimpleNamespace(equipment=SimpleNamespace(spending=SimpleNamespace(check=nothing)))
     creations = Creations(store.stored_bytes, allowances, NO_CAPS)
     starts = TurnStarts(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.wire.programs import FromProgram, Start, ToProgram
 
 

@@ -231,6 +231,8 @@ class _Serving:
         self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
         self._settled: dict[int, asyncio.Event] = {}
+        self._delivered: OpenClaim | None = None
+        """The claim whose result was sent last without waiting; the program may cancel it meanwhile."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._unacknowledged = 0
         self._has_noticed = any(it.code == codes.OUTPUT_DIFFERED for it in code.state.noticed)
@@ -382,15 +384,20 @@ class _Serving:
             return
         claimed = self._claimed.pop(done.re, None)
         open_ = self._code.claims.cancel(done.re)
+        if self._delivered is not None and self._delivered.id == done.re:
+            self._note_unwanted(self._delivered)
         if claimed is None or open_ is None:
             return
         if (task := self._working.get(done.re)) is not None and not task.done():
             task.cancel()
         elif self._code.claims.is_due(open_):
-            # It has a result, which nobody waits for any more: another run must not receive it earlier.
-            self._code.outlet.emit(self._code.failed(open_, None, status="cancelled"))
+            self._note_unwanted(open_)
         if (settled := self._settled.get(done.re)) is not None:
             settled.set()
+
+    def _note_unwanted(self, claim: OpenClaim) -> None:
+        """A claim has a result, but the program gave up first: another run must not receive it earlier."""
+        self._code.outlet.emit(self._code.failed(claim, None, status="cancelled"))
 
     def _end(self, end: End) -> None:
         """The function has returned or failed."""
@@ -475,6 +482,7 @@ class _Serving:
                 await settled.wait()
                 del self._settled[id_]
             else:
+                self._delivered = delivery.claim
                 code.send(message)
             self._claimed.pop(id_, None)
             code.claims.delivered(delivery.claim)

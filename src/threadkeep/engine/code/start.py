@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn

@@ -6,11 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from threadkeep.domain.ids import PayloadId
-from threadkeep.engine.recorded_steps import RecordedStep
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.services.steps import ShownSteps
+from threadkeep.services.replies.steps import RecordedStep, ShownSteps
 from threadkeep.wire.steps import CodeView, DivergedView, StepErrorView, StepsView, StepView
 from threadkeep.wire.view import rfc3339
 
@@ -62,7 +60,7 @@ async def _page(
 def _views(
     steps: Sequence[RecordedStep],
     *,
-    values: Mapping[PayloadId, bytes] | None,
+    values: Mapping[str, bytes] | None,
     with_errors: bool,
     with_titles: bool,
 ) -> list[StepView]:
@@ -93,7 +91,7 @@ def _error(step: RecordedStep) -> StepErrorView | UnsetType:
     return UNSET if error is None else StepErrorView(type=error.type, message=error.message)
 
 
-def _value(step: RecordedStep, values: Mapping[PayloadId, bytes]) -> Any:
+def _value(step: RecordedStep, values: Mapping[str, bytes]) -> Any:
     if step.ref is not None:
-        return Raw(values[PayloadId(step.ref)])
+        return Raw(values[step.ref])
     return UNSET if step.value is None else step.value

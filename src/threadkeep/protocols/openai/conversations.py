@@ -9,7 +9,7 @@ from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import ConversationNotFound, InvalidRequest
 from threadkeep.handling.routing import RequestContext
-from threadkeep.protocols.openai.added_items import SentItems, messages_of
+from threadkeep.protocols.openai.added_items import SentItems, check_parts, messages_of
 from threadkeep.protocols.openai.decode import Metadata
 from threadkeep.protocols.openai.ids import conversation_id, parse_conversation_id
 from threadkeep.protocols.openai.models import asked_of
@@ -48,6 +48,7 @@ class UpdateConversation(Struct, frozen=True):
 
 async def create_conversation(request: RequestContext, *, body: CreateConversation) -> ConversationView:
     """Create a conversation with an agent, by default with the user's default agent."""
+    check_parts(body.items or ())
     said = await messages_of(request, body.items or ())
     agents = request.services.agents
     agent = (await asked_of(request, body.model))[0] if body.model else await agents.default_of(request.user)

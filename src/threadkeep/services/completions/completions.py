@@ -34,7 +34,7 @@ from threadkeep.services.completions.tools import NobodyToAsk, OfferedTools
 from threadkeep.services.equipment import Equipment, limits_of
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
-from threadkeep.services.reply_places import ReplyPlaces
+from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from threadkeep.domain.agent import Agent, OnCrash
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Agent, Code, OnCrash
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid

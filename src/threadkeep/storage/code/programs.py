@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from threadkeep.domain.agent import Served
-from threadkeep.domain.code import Code
+from threadkeep.domain.agent import Code, Served
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
 

@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
+
 from threadkeep.aside import LogWork
 from threadkeep.domain.errors import Forbidden, TurnNotFound
 from threadkeep.domain.events import LogChunk
-from threadkeep.domain.ids import PayloadId, TurnId, is_uuid
+from threadkeep.domain.ids import TurnId, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.recorded_steps import (
@@ -19,11 +21,10 @@ from threadkeep.engine.recorded_steps import (
 )
 from threadkeep.log.format import decode_entries
 from threadkeep.log.replies import written_so_far
-from threadkeep.log.values import load_values
+from threadkeep.log.writer import DAMAGED
 from threadkeep.services.approvals import request_id_of
 from threadkeep.services.turns import Turns
 from threadkeep.storage.store import Store
-from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -64,17 +65,25 @@ class Steps:
             raise TurnNotFound
         return ShownSteps(turn, await self._recorded(turn), is_open=False)
 
-    async def values(self, turn: Turn, steps: Sequence[RecordedStep]) -> Mapping[PayloadId, bytes]:
-        """The large results of some steps, as JSON."""
-        refs = [PayloadId(it.ref) for it in steps if it.ref is not None]
-        return await load_values(
-            self._store.payloads, turn.conversation_id, refs, most_bytes=MOST_VALUES_BYTES
-        )
+    async def values(self, turn: Turn, steps: Sequence[RecordedStep]) -> Mapping[str, bytes]:
+        """The large results of some steps, as JSON; a note replaces one that is gone or would be too much."""
+        found: dict[str, bytes] = {}
+        left = MOST_VALUES_BYTES
+        for step in steps:
+            if step.ref is None:
+                continue
+            if (step.size or 0) > left:
+                found[step.ref] = _unavailable("There is too much on this page; ask for fewer steps at once.")
+                continue
+            content = await self._store.states.value(turn.id, step.ref)
+            left -= len(content or b"")
+            found[step.ref] = _unavailable("The result is gone.") if content is None else content
+        return found
 
     async def _recorded(self, turn: Turn) -> RecordedSteps:
         try:
             journaled = await self._journaled(turn)
-        except UnreadableEvent as exc:
+        except DAMAGED as exc:
             log.error("couldn't read the steps of turn %s: %s", turn.id, exc.message)
             journaled = None
         if journaled is not None:
@@ -98,3 +107,7 @@ class Steps:
         if not recorder.is_of_program:
             return None
         return await work.end(partial(recorder.steps, is_over=not turn.is_active))
+
+
+def _unavailable(reason: str) -> bytes:
+    return msgspec.json.encode({"unavailable": True, "reason": reason})
