@@ -86,6 +86,12 @@ def test_models_tools_and_questions_are_steps_and_what_is_taken_or_saved_is_not(
     ]
 
 
+def test_what_the_program_does_not_time_itself_lasts_from_its_begin_to_its_end():
+    asking = StepBegun("/ask/h/1", "1", "ask", "question", "read")
+    (step,) = recorded(shown("9", "look"), asking, StepEnded("/ask/h/1", "ok", AT + 4000)).steps
+    assert (step.started_at, step.duration_ms) == (AT, 4000)
+
+
 def test_failure_has_its_error_and_a_turn_that_diverged_what_was_asked_instead():
     error = ProgramError("shop.Sold", "It is gone.")
     diverged = ReplayDiverged("find", "refund")

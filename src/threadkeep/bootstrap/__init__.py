@@ -7,6 +7,7 @@
     limits.py     the operator's limits
     adapters.py   all of these, opened
     tools.py      our own tools beside those of the servers
+    programs.py   the agents that are programs
     jobs.py       work beside requests
     services.py   the services
     runtime.py    all of that, started on first use and stopped in reverse order
@@ -18,7 +19,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from threadkeep.agents import Agent, load_all
+from threadkeep.agents import Agent
 from threadkeep.bootstrap.documents import file_intake
 from threadkeep.bootstrap.models import (
     build_models,
@@ -28,6 +29,7 @@ from threadkeep.bootstrap.models import (
     has_model,
     is_demonstration,
 )
+from threadkeep.bootstrap.programs import load_agents
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
@@ -51,6 +53,7 @@ __all__ = [
     "gateway_configs",
     "has_model",
     "is_demonstration",
+    "load_agents",
     "opened_jobs_and_store",
     "reading_store",
 ]
@@ -69,7 +72,7 @@ def create_app(
     `siblings` is for `threadkeep serve`: the processes of the same server.
     """
     settings = settings or Settings.load()
-    agents = [*load_all(settings.agents), *agents]
+    agents = [*load_agents(settings), *agents]
     door = sign_in(settings, current_user)
     runtime = Runtime(settings, agents, is_local=current_user is None and not settings.signs_in)
 

@@ -1,18 +1,28 @@
-"""Stores the agents that are programs, as their code declares them."""
+"""The agents that are programs: loads those that the settings name, stores them as their code declares."""
 
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
+from threadkeep.agents import Agent, AgentsNotLoaded, load_all
 from threadkeep.domain.agent import AgentCode, AgentDraft, AgentIcon, AgentSettings, Visibility
 from threadkeep.domain.errors import InvalidRequest, SettingsError
 from threadkeep.services.agents import Agents
+from threadkeep.settings import Settings
 from threadkeep.wire.programs import AgentDeclared
 
 log = logging.getLogger("threadkeep.bootstrap")
 
 _ALWAYS = ("name", "description", "primaryRoleId", "systemPrompt")
 """What only code says, even if it leaves it out: an agent in code has no prompt of its own."""
+
+
+def load_agents(settings: Settings) -> list[Agent]:
+    """The agents in code that the settings name; SettingsError with the file and line of what is wrong."""
+    try:
+        return load_all(settings.agents)
+    except AgentsNotLoaded as exc:
+        raise SettingsError(str(exc)) from exc
 
 
 async def declare_programs(agents: Agents, declarations: Iterable[AgentDeclared]) -> None:

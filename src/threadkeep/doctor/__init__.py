@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping
 
 from threadkeep.bootstrap import build_secret_box
+from threadkeep.doctor.agents import check_agents
 from threadkeep.doctor.database import check_connections, check_database, check_secret_key
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
@@ -40,6 +41,8 @@ async def examine(
         for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding
     async for finding in check_models(settings, inspection):
+        yield finding
+    for finding in check_agents(settings):
         yield finding
     yield await check_sandbox(settings)
     yield check_workers()

@@ -144,10 +144,12 @@ def _without_end(begun: StepBegun, is_over: bool) -> StepStatus:
 
 
 def _with_end(step: RecordedStep, ended: StepEnded) -> RecordedStep:
+    # Only the program's own steps are timed.
+    took = ended.duration_ms if step.kind == "step" else max(ended.at - step.started_at, 0)
     return replace(
         step,
         status=ended.status,
-        duration_ms=ended.duration_ms,
+        duration_ms=took,
         size=ended.size,
         value=ended.value if bytes(ended.value) else None,
         ref=ended.ref,

@@ -154,8 +154,10 @@ class TurnEnds:
     async def cut_off(self, held: HeldTurn, turn_log: TurnLog, failure: Failed) -> None:
         """Ends a turn that can't continue; adds what its log lacks before its last event."""
         folding = turn_log.folding
-        reply, open_iteration = folding.message(held.reply), folding.open_iteration
         turn, sent = held.turn, None
+        reply = folding.message(held.reply)
+        # What a program says begins an iteration, too: its model calls have reservations of their own.
+        open_iteration = folding.open_iteration if turn.code is None else None
         if open_iteration is not None:
             sent = await self._store.receipts.get(turn.conversation_id, turn.id)
         last = cut_off(

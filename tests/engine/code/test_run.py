@@ -581,6 +581,7 @@ async def test_a_stop_ends_the_turn_and_keeps_what_was_said():
     await turn.run(stop=stop)
     assert isinstance(turn.end, Done) and turn.end.status == "CANCELLED"
     assert turn.shown == "Wait. "
+    assert [it.status for it in turn.events if isinstance(it, StepChanged)] == ["running", "cancelled"]
 
 
 async def test_too_many_steps_end_the_turn():

@@ -281,7 +281,8 @@ class _Serving:
 
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
-        return last_events(
+        yield from self._steps.left_open()
+        yield from last_events(
             end,
             open_calls=self._tools.open_calls,
             why=self._code.around.tools.why_open,

@@ -1,6 +1,7 @@
 """Steps of a program: functions that run once, whatever crashes."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind
@@ -9,7 +10,7 @@ from threadkeep.domain.ids import derived_uuid
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.questions import Question
 from threadkeep.engine.code.running import RunningCode
-from threadkeep.engine.journal import StepBegun
+from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
 
@@ -23,6 +24,7 @@ class Steps:
         self._code = code
         self._running: dict[int, asyncio.Future[StepDone]] = {}
         self._begun: dict[int, StepBegun] = {}
+        self._open: dict[int, tuple[StepClaim, StepBegun]] = {}
 
     def done(self, done: StepDone) -> bool:
         """The program has run a step; False if it runs none of this number."""
@@ -34,6 +36,11 @@ class Steps:
     def begun_of(self, id_: int) -> StepBegun | None:
         """The entry of a step that runs."""
         return self._begun.get(id_)
+
+    def left_open(self) -> Iterator[StepChanged]:
+        """How the steps have ended that ran when the turn was stopped."""
+        for claim, begun in self._open.values():
+            yield from changed(claim, begun, "unknown" if claim.effect == "write" else "cancelled")
 
     async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a step to its one result."""
@@ -57,6 +64,7 @@ class Steps:
             code.outlet.emit(Together(entries))
         else:
             await code.outlet.store(Together(entries, is_before_effect=True))
+        self._open[claim.id] = claim, begun
         try:
             done = await self.run(claim, open_, begun, begun.attempt)
             await self._end(claim, open_, begun, done)
@@ -67,8 +75,7 @@ class Steps:
                 ended = code.failed(
                     open_, None, status="cancelled", duration_ms=took, is_progress=is_progress
                 )
-                code.end(ended, *changed(claim, begun, "cancelled", took))
-                code.voices.end(begun.step_id)
+                self._close(claim, begun, ended, "cancelled", took)
             raise
 
     async def run(
@@ -100,9 +107,15 @@ class Steps:
         else:
             ended = await code.ok(open_, done.value, duration_ms=done.duration_ms, is_progress=is_progress)
         await code.voices.spoken(begun.step_id)
-        status: Literal["ok", "error"] = "ok" if ended.status == "ok" else "error"
-        code.end(ended, *changed(claim, begun, status, done.duration_ms))
-        code.voices.end(begun.step_id)
+        status: StepStatus = "ok" if ended.status == "ok" else "error"
+        self._close(claim, begun, ended, status, done.duration_ms)
+
+    def _close(
+        self, claim: StepClaim, begun: StepBegun, ended: StepEnded, status: StepStatus, took: int
+    ) -> None:
+        self._code.end(ended, *changed(claim, begun, status, took))
+        self._code.voices.end(begun.step_id)
+        del self._open[claim.id]
 
     async def _is_wanted_again(self, claim: StepClaim, open_: OpenClaim, begun: StepBegun) -> bool:
         """Whether the user wants a step to run again that may have taken effect."""

@@ -84,7 +84,7 @@ class Steps:
         try:
             journaled = await self._journaled(turn)
         except DAMAGED as exc:
-            log.error("couldn't read the steps of turn %s: %s", turn.id, exc.message)
+            log.error("couldn't read the steps of turn %s: %s", turn.id, exc)
             journaled = None
         if journaled is not None:
             return journaled
