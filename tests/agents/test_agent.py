@@ -85,7 +85,9 @@ def test_everything_can_be_declared():
         ({"icon": "unicorn"}, "`icon` is one of letter"),
         ({"starters": ["a"] * 7}, "at most 6 starters"),
         ({"starters": [""]}, "A starter has 1 to 200"),
-        ({"tools": [print_twice, print_twice]}, "are named 'print_twice'"),
+        pytest.param(
+            {"tools": [print_twice, print_twice]}, "are named 'print_twice'", id="two tools of one name"
+        ),
     ],
     ids=str,
 )

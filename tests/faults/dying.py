@@ -1,7 +1,7 @@
 """Nodes within the test that die at a chosen commit: from then on their database takes nothing from them."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ import httpx2
 import pytest
 
 from threadkeep import Settings, create_app
+from threadkeep.agents import Agent
 from threadkeep.client.in_process import InProcessTransport
 from threadkeep.domain.errors import StorageError
 from threadkeep.handling.services import Services
@@ -211,11 +212,11 @@ class DyingNode:
 
 
 @asynccontextmanager
-async def dying_node(settings: Settings) -> AsyncGenerator[DyingNode]:
+async def dying_node(settings: Settings, agents: Sequence[Agent] = ()) -> AsyncGenerator[DyingNode]:
     """A node that is cleared away in the end, dead or alive; a dead one writes nothing while it goes."""
     life = Life()
     _beginning.set(life)
-    app = create_app(settings)
+    app = create_app(settings, agents=agents)
     async with app.lifespan():
         services = await app.services()
         async with httpx2.AsyncClient(

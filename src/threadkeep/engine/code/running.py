@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,6 +104,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._busy = 0
+        self._noted = 0
         self._waiting = Counter[str]()
         self._listening: set[asyncio.Future[None]] = set()
 
@@ -120,31 +121,34 @@ class Activity:
     @contextmanager
     def running(self) -> Generator[None]:
         """Something runs inside the block."""
-        self._count(1)
+        self._busy += 1
+        self.note()
         try:
             yield
         finally:
-            self._count(-1)
+            self._busy -= 1
+            self.note()
 
     @contextmanager
     def waiting(self, requests: frozenset[str] = frozenset()) -> Generator[None]:
         """What runs waits inside the block, for the user if it names requests."""
         self._waiting.update(requests)
-        self._count(-1)
+        self._busy -= 1
+        self._wake()
         try:
             yield
         finally:
             self._waiting.subtract(requests)
-            self._count(1)
+            self._busy += 1
+            self._wake()
 
     def note(self) -> None:
-        """Something has happened."""
-        for listening in self._listening:
-            if not listening.done():
-                listening.set_result(None)
+        """Something has happened; looking whether the user has decided doesn't count."""
+        self._noted += 1
+        self._wake()
 
     async def changed(self) -> None:
-        """Returns when something has happened."""
+        """Returns when something begins or ends, to run or to wait."""
         listening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._listening.add(listening)
         try:
@@ -154,17 +158,22 @@ class Activity:
 
     async def rest(self, seconds: float) -> None:
         """Returns when nothing has happened for so long, and only the user can continue the turn."""
+        now = asyncio.get_running_loop().time
         while True:
-            is_idle = not self._busy and bool(self.requests)
-            try:
-                async with asyncio.timeout(seconds if is_idle else None):
-                    await self.changed()
-            except TimeoutError:
+            noted, until = self._noted, now() + seconds
+            while noted == self._noted and (left := until - now()) > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self.changed()
+            if noted == self._noted and not self._busy and self.requests:
                 return
+            if noted == self._noted:
+                await self.changed()
 
-    def _count(self, by: int) -> None:
-        self._busy += by
-        self.note()
+    def _wake(self) -> None:
+        for listening in self._listening:
+            if not listening.done():
+                listening.set_result(None)
 
 
 class RunningCode:
