@@ -28,6 +28,7 @@ SCENES = {
     "docs/keys.md": Scene(),
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
+    "docs/agents-in-code.md": Scene(),
     "docs/approvals.md": Scene(TOKYO | ROOM | PAINT),
     "docs/python.md": Scene(STORY | GRAVITY | ROOM | PAINT),
     "docs/websocket.md": Scene(GRAVITY),
