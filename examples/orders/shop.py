@@ -1,6 +1,6 @@
 """An agent in code that looks up an order, asks, and refunds it."""
 
-import asyncio
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +26,11 @@ def find_order(text: str) -> Order | None:
     return ORDERS.get(numbers[0]) if numbers else None
 
 
-async def refund(order: Order) -> None:
+def refund(order: Order) -> None:
     """Tells the bank to pay, and waits for its slow answer."""
     with BANK.open("a") as bank:
         bank.write(f"{step_key()}: order {order.id}, {order.euros} euros\n")
-    await asyncio.sleep(2)
+    time.sleep(2)
 
 
 def is_booked(order: Order) -> bool:

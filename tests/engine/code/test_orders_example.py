@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -21,11 +21,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "shop", module)
     spec.loader.exec_module(module)
-
-    async def at_once(_: float) -> None:
-        pass
-
-    monkeypatch.setattr(module, "asyncio", type("Clock", (), {"sleep": staticmethod(at_once)}))
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: None))
     return module
 
 
