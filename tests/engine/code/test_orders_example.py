@@ -21,7 +21,11 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "shop", module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=lambda _: None))
+
+    def at_once(_: float) -> None:
+        pass
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=at_once))
     return module
 
 
