@@ -3,6 +3,7 @@
 They need only Threadkeep itself. docs/testing.md shows how to use them.
 """
 
+from threadkeep.testing.agents import AgentRun, StepNotFaked, StepRuns, run_agent
 from threadkeep.testing.app import RunningApp, running_app, scripted_settings
 from threadkeep.testing.listening import listening
 from threadkeep.testing.script import (
@@ -35,6 +36,7 @@ from threadkeep.testing.tool_server import ToolServer, ToolUse
 from threadkeep.testing.waiting import until
 
 __all__ = [
+    "AgentRun",
     "BrokenJson",
     "CutOff",
     "Fail",
@@ -55,6 +57,8 @@ __all__ = [
     "ScriptedModel",
     "Status",
     "Step",
+    "StepNotFaked",
+    "StepRuns",
     "Stop",
     "Think",
     "ThinkUnseen",
@@ -66,6 +70,7 @@ __all__ = [
     "Wait",
     "closed_port",
     "listening",
+    "run_agent",
     "running_app",
     "scripted_settings",
     "until",

@@ -131,6 +131,11 @@ class ScriptedModel:
         return f"http://{HOST}:{self._port}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether it is inside its `with` block."""
+        return self._loop is not None and not self._loop.is_closed()
+
+    @property
     def refused(self) -> list[Recorded]:
         """Requests that the real provider would have rejected."""
         return [request for request in self.requests if request.problems]
