@@ -5,6 +5,7 @@ They need only Threadkeep itself. docs/testing.md shows how to use them.
 
 from threadkeep.testing.agents import AgentRun, StepNotFaked, StepRuns, run_agent
 from threadkeep.testing.app import RunningApp, running_app, scripted_settings
+from threadkeep.testing.crashes import Crash, CrashReport, crash_everywhere
 from threadkeep.testing.listening import listening
 from threadkeep.testing.script import (
     BrokenJson,
@@ -38,6 +39,8 @@ from threadkeep.testing.waiting import until
 __all__ = [
     "AgentRun",
     "BrokenJson",
+    "Crash",
+    "CrashReport",
     "CutOff",
     "Fail",
     "Gate",
@@ -69,6 +72,7 @@ __all__ = [
     "UseTool",
     "Wait",
     "closed_port",
+    "crash_everywhere",
     "listening",
     "run_agent",
     "running_app",

@@ -12,7 +12,7 @@ import msgspec
 from threadkeep.agents import Agent
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.testing.app import RunningApp, running_app
+from threadkeep.testing.app import running_app
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import FailureView
@@ -114,98 +114,100 @@ async def run_agent(
     has fakes by the names of the steps; a write without one is refused. `settings` are those of `Settings`.
     """
     effects = Effects(steps or {})
+    course = Course(agent, effects, answers, timeout_s)
     async with running_app(model, agents=[effects.of(agent)], **settings) as app:
-        return await Course(app, agent, effects, answers, timeout_s).run(text)
+        await course.start(app.client, text)
+        return await course.finish(app.client)
 
 
 class Course:
-    """One turn of an agent, from the message to the end."""
+    """One turn of an agent, from the message to the end, in one Threadkeep after another."""
 
-    def __init__(
-        self, app: RunningApp, agent: Agent, effects: Effects, answers: Sequence[Any], timeout_s: float
-    ) -> None:
-        self._client: Client = app.client
+    def __init__(self, agent: Agent, effects: Effects, answers: Sequence[Any], timeout_s: float) -> None:
         self._agent = agent
         self._effects = effects
         self._answers = list(answers)
         self._timeout_s = timeout_s
-        self._turn_id: str | None = None
-        self._asked: dict[str, str] = {}
+        self._turn_id = ""
+        self._asked: dict[str, tuple[str, Any]] = {}
+        """What was asked, and what is answered, by the request."""
 
-    async def run(self, text: str) -> AgentRun:
-        """Sends the message, answers what the agent asks, and waits for the end."""
+    async def start(self, client: Client, text: str) -> None:
+        """Sends the message."""
+        key = self._agent.key
+        ids = [it.id async for it in client.agents() if it.engine.key == key]
+        conversation = await client.create_conversation(ids[0], title="Test")
+        self._turn_id = (await client.start(conversation.id, text)).turn_id
+
+    async def finish(self, client: Client) -> AgentRun:
+        """Answers what the agent asks, and waits for the end."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self._start(text)
-                await self._converse()
+                await self._converse(client)
         except TimeoutError:
             raise TimeoutError(
-                f"Agent {self._agent.key!r} took longer than {self._timeout_s:g} s: {await self._state()}"
+                f"Agent {self._agent.key!r} took longer than {self._timeout_s:g} s: "
+                f"{await self._state(client)}"
             ) from None
         self._effects.check()
-        return await self._outcome()
+        return await self._outcome(client)
 
-    async def _start(self, text: str) -> None:
-        key = self._agent.key
-        ids = [it.id async for it in self._client.agents() if it.engine.key == key]
-        conversation = await self._client.create_conversation(ids[0], title="Test")
-        self._turn_id = (await self._client.start(conversation.id, text)).turn_id
+    async def count_model_calls(self, client: Client) -> int:
+        """How many calls of a model are recorded as finished."""
+        found = [it async for it in client.steps(self._turn_id, values=True) if it.kind == "model"]
+        return sum(it.status == "ok" for it in found)
 
-    async def _converse(self) -> None:
-        assert self._turn_id is not None
+    async def _converse(self, client: Client) -> None:
         while True:
             try:
-                await self._client.reply(self._turn_id)
+                await client.reply(self._turn_id)
             except TurnWaiting as waiting:
                 for request in waiting.approvals:
-                    await self._answer(request)
+                    await self._answer(client, request)
             else:
                 return
 
-    async def _answer(self, request: ApprovalView) -> None:
-        if request.request_id in self._asked:
-            return
-        if not self._answers:
-            raise AssertionError(
-                f"Agent {self._agent.key!r} asks {request.message!r}, and `answers` has no answer left."
-            )
-        self._asked[request.request_id] = request.message
-        answer = self._answers.pop(0)
+    async def _answer(self, client: Client, request: ApprovalView) -> None:
+        turn_id, request_id = request.turn_id, request.request_id
+        if request_id not in self._asked:
+            if not self._answers:
+                raise AssertionError(
+                    f"Agent {self._agent.key!r} asks {request.message!r}, and `answers` has no answer left."
+                )
+            self._asked[request_id] = request.message, self._answers.pop(0)
+        _, answer = self._asked[request_id]
         if answer is None:
-            await self._client.answer(request.turn_id, request.request_id, "deny")
+            await client.answer(turn_id, request_id, "deny")
         elif request.kind == "tool":
-            await self._client.answer(request.turn_id, request.request_id, answer)
+            await client.answer(turn_id, request_id, answer)
         else:
             action = "result" if request.kind == "client_tool" else "answer"
-            await self._client.answer(request.turn_id, request.request_id, action, content=answer)
+            await client.answer(turn_id, request_id, action, content=answer)
 
-    async def _outcome(self) -> AgentRun:
-        assert self._turn_id is not None
-        message, turn = await self._client.reply(self._turn_id), await self._client.turn(self._turn_id)
+    async def _outcome(self, client: Client) -> AgentRun:
+        message, turn = await client.reply(self._turn_id), await client.turn(self._turn_id)
         return AgentRun(
             text=str(message.content),
             parts=msgspec.to_builtins(message.parts),
             status=turn.status,
             error=turn.error,
-            steps=await self._steps(self._turn_id),
-            questions=list(self._asked.values()),
+            steps=await self._steps(client),
+            questions=[message for message, _ in self._asked.values()],
         )
 
-    async def _steps(self, turn_id: str) -> dict[str, StepRuns]:
+    async def _steps(self, client: Client) -> dict[str, StepRuns]:
         statuses: dict[str, list[str]] = {}
-        async for step in self._client.steps(turn_id, values=True):
+        async for step in client.steps(self._turn_id, values=True):
             if step.kind in ("step", "tool"):
                 statuses.setdefault(bare(step.name), []).append(step.status)
         counts = self._effects.counts
         return {name: StepRuns(counts[name], tuple(ended)) for name, ended in statuses.items()}
 
-    async def _state(self) -> str:
+    async def _state(self, client: Client) -> str:
         """What a turn that hasn't ended waits for."""
-        if self._turn_id is None:
-            return "its turn has not begun."
-        open_ = [bare(it.name) async for it in self._client.steps(self._turn_id) if it.status == "running"]
-        turn = await self._client.turn(self._turn_id)
-        asked = [it.message for it in await self._client.approvals() if it.turn_id == self._turn_id]
+        open_ = [bare(it.name) async for it in client.steps(self._turn_id) if it.status == "running"]
+        turn = await client.turn(self._turn_id)
+        asked = [it.message for it in await client.approvals() if it.turn_id == self._turn_id]
         if asked:
             return f"it waits for an answer to {asked[0]!r}."
         if open_:

@@ -144,6 +144,11 @@ class ScriptedModel:
         """Adds replies for the next requests."""
         self._replies.extend(replies)
 
+    def skip(self, count: int) -> None:
+        """Drops the next replies of the script, as many as there are."""
+        for _ in range(min(count, len(self._replies))):
+            self._replies.popleft()
+
     async def until_requests(self, count: int) -> list[Recorded]:
         """Waits until this many requests have arrived."""
         await until(lambda: len(self.requests) >= count)
