@@ -64,7 +64,7 @@ def orders_of(shop: Shop) -> Any:
         model, _ = await asyncio.gather(
             turn.model("Write one kind sentence.", show=False), turn.step(shop.refund, turn.text)
         )
-        return "\n\n" + model.text
+        return model.text
 
     return orders
 

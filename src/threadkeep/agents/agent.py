@@ -15,7 +15,7 @@ from threadkeep.domain.agent import (
     Visibility,
 )
 from threadkeep.domain.text import is_blank
-from threadkeep.wire.programs import AgentDeclared
+from threadkeep.wire.programs import AgentDeclared, Effect
 
 MOST_DESCRIPTION_CHARACTERS = 2_000
 MOST_STEPS = 100_000
@@ -24,6 +24,8 @@ MOST_TIMEOUT_S = 24 * 60 * 60
 _KEY = re.compile(r"[a-z][a-z0-9-]{0,63}")
 
 AgentFunction = Callable[[Any], Any]
+ChooseFunction = Callable[[str, Effect, Callable[..., Any]], Callable[..., Any]]
+"""What runs instead of a step's function: by the step's name and effect, and its own function."""
 
 
 class Agent:
@@ -36,6 +38,7 @@ class Agent:
         self.declaration = declaration
         self.tools = tools
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(fn))
+        self._choose: ChooseFunction | None = None
         functools.update_wrapper(cast("Any", self), fn)
 
     def __call__(self, turn: Any) -> Any:
@@ -44,6 +47,16 @@ class Agent:
 
     def __repr__(self) -> str:
         return f"<agent {self.key} version {self.version}>"
+
+    def with_functions(self, choose: ChooseFunction) -> "Agent":
+        """The same agent for tests: `choose` says for each step what runs instead of its function."""
+        chosen = Agent(self.fn, self.declaration, self.tools)
+        chosen._choose = choose
+        return chosen
+
+    def function_of(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
+        """What a step runs now: its own function, except in tests."""
+        return fn if self._choose is None else self._choose(step, effect, fn)
 
     @property
     def key(self) -> str:

@@ -135,26 +135,28 @@ class _Attempts:
             raise
 
     async def _call(self) -> Any:
-        step, fn = self._step, self._call_with_arguments
-        if inspect.isasyncgenfunction(step.fn):
-            async with aclosing(fn()) as pieces:
+        step = self._step
+        fn = self._run.agent.function_of(step.name, step.effect, step.fn)
+        call = functools.partial(self._call_with_arguments, fn)
+        if inspect.isasyncgenfunction(fn):
+            async with aclosing(call()) as pieces:
                 return await self._stream(pieces)
-        if inspect.iscoroutinefunction(step.fn):
-            return await fn()
+        if inspect.iscoroutinefunction(fn):
+            return await call()
         threads = self._run.threads.steps
-        if inspect.isgeneratorfunction(step.fn):
-            return await self._stream(_in_thread(self._run, await threads.run(self._run, fn)))
-        returned = await threads.run(self._run, fn)
+        if inspect.isgeneratorfunction(fn):
+            return await self._stream(_in_thread(self._run, await threads.run(self._run, call)))
+        returned = await threads.run(self._run, call)
         return await returned if inspect.isawaitable(returned) else returned
 
-    def _call_with_arguments(self) -> Any:
+    def _call_with_arguments(self, fn: Callable[..., Any]) -> Any:
         step = self._step
         if self._go.arguments is None and not step.is_tool:
-            return step.fn(*step.args, **step.kwargs)
+            return fn(*step.args, **step.kwargs)
         assert step.tool is not None
         given = self._go.arguments if self._go.arguments is not None else step.arguments
         try:
-            return step.tool.call(given or {})
+            return step.tool.call(given or {}, fn)
         except Unstorable as exc:
             raise ValueError(f"The arguments don't fit {step.name}: {exc}.") from exc
 

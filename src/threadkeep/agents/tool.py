@@ -60,10 +60,10 @@ class Tool(Generic[P, R_co]):
         """What the server and a model know of it."""
         return ProgramTool(self.name, self.description, self.parameters, self.effect, self.access)
 
-    def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Calls the function with plain JSON values; raises Unstorable if they don't fit."""
+    def call(self, arguments: Mapping[str, Any], fn: Callable[..., Any] | None = None) -> Any:
+        """Calls the function, or another one, with plain JSON values; raises Unstorable if they don't fit."""
         given = convert(dict(arguments), self._struct)
-        return self.fn(**{name: getattr(given, name) for name in self._struct.__struct_fields__})  # type: ignore[call-arg]
+        return (fn or self.fn)(**{name: getattr(given, name) for name in self._struct.__struct_fields__})  # type: ignore[call-arg]
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by name, as plain JSON values."""

@@ -3,7 +3,9 @@
 They need only Threadkeep itself. docs/testing.md shows how to use them.
 """
 
+from threadkeep.testing.agents import AgentRun, StepNotFaked, StepRuns, run_agent
 from threadkeep.testing.app import RunningApp, running_app, scripted_settings
+from threadkeep.testing.crashes import Crash, CrashReport, crash_everywhere
 from threadkeep.testing.listening import listening
 from threadkeep.testing.script import (
     BrokenJson,
@@ -35,7 +37,10 @@ from threadkeep.testing.tool_server import ToolServer, ToolUse
 from threadkeep.testing.waiting import until
 
 __all__ = [
+    "AgentRun",
     "BrokenJson",
+    "Crash",
+    "CrashReport",
     "CutOff",
     "Fail",
     "Gate",
@@ -55,6 +60,8 @@ __all__ = [
     "ScriptedModel",
     "Status",
     "Step",
+    "StepNotFaked",
+    "StepRuns",
     "Stop",
     "Think",
     "ThinkUnseen",
@@ -65,7 +72,9 @@ __all__ = [
     "UseTool",
     "Wait",
     "closed_port",
+    "crash_everywhere",
     "listening",
+    "run_agent",
     "running_app",
     "scripted_settings",
     "until",

@@ -2,12 +2,13 @@
 
 import os
 import tempfile
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from threadkeep.agents import Agent
 from threadkeep.bootstrap import create_app
 from threadkeep.client import Client
 from threadkeep.domain.user import LOCAL, User, UserRole, user_id
@@ -44,17 +45,22 @@ class RunningApp:
 
 
 @asynccontextmanager
-async def running_app(model: ScriptedModel | None = None, **settings: Any) -> AsyncGenerator[RunningApp]:
+async def running_app(
+    model: ScriptedModel | None = None, *, agents: Sequence[Agent] = (), **settings: Any
+) -> AsyncGenerator[RunningApp]:
     """A Threadkeep with an empty SQLite database in a temporary folder, without a port.
 
-    Without a model, it gets one that answers `OK.`; `app.model` is the model. `settings` are those of
-    `Settings`. Users sign in with tokens; MCP servers can be on this machine, such as a `ToolServer`.
+    Without a model, it gets one that answers `OK.`; `app.model` is the model. `agents` are functions that are
+    agents; `settings` are those of `Settings`. Users sign in with tokens; MCP servers can be on this machine,
+    such as a `ToolServer`.
     """
     async with AsyncExitStack() as stack:
-        model = model or stack.enter_context(ScriptedModel())
+        model = model or ScriptedModel()
+        if not model.is_running:
+            stack.enter_context(model)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-"))
         usual = {"data": Path(folder), "mcp_allow_private": True}
-        app = create_app(scripted_settings(model, jwt_secret=SECRET, **{**usual, **settings}))
+        app = create_app(scripted_settings(model, jwt_secret=SECRET, **{**usual, **settings}), agents=agents)
         await stack.enter_async_context(app.lifespan())
         client = await stack.enter_async_context(_client(app, User(LOCAL, UserRole.ADMIN)))
         yield RunningApp(app, model, client)

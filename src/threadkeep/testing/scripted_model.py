@@ -131,6 +131,11 @@ class ScriptedModel:
         return f"http://{HOST}:{self._port}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether it is inside its `with` block."""
+        return self._loop is not None and not self._loop.is_closed()
+
+    @property
     def refused(self) -> list[Recorded]:
         """Requests that the real provider would have rejected."""
         return [request for request in self.requests if request.problems]
@@ -138,6 +143,11 @@ class ScriptedModel:
     def script(self, *replies: Reply) -> None:
         """Adds replies for the next requests."""
         self._replies.extend(replies)
+
+    def skip(self, count: int) -> None:
+        """Drops the next replies of the script, as many as there are."""
+        for _ in range(min(count, len(self._replies))):
+            self._replies.popleft()
 
     async def until_requests(self, count: int) -> list[Recorded]:
         """Waits until this many requests have arrived."""

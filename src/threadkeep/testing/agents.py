@@ -1,0 +1,215 @@
+"""An agent in code, run once by a whole Threadkeep: `run = await run_agent(orders, "Refund order 7")`."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from threadkeep.agents import Agent
+from threadkeep.client import Client, TurnWaiting
+from threadkeep.domain.turn import TurnStatus
+from threadkeep.testing.app import running_app
+from threadkeep.testing.scripted_model import ScriptedModel
+from threadkeep.wire.approvals import ApprovalView
+from threadkeep.wire.messages import FailureView
+from threadkeep.wire.programs import Effect
+
+TIMEOUT_S = 30.0
+
+Fakes = Mapping[str, Callable[..., Any]]
+"""What runs instead of steps, by their names."""
+
+
+class StepNotFaked(AssertionError):
+    """A step that can't be undone was about to run for real."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepRuns:
+    """All steps of one name in a turn."""
+
+    count: int
+    """How often the function, or its fake, was called."""
+    statuses: tuple[str, ...]
+    """How each of the steps ended, in the order in which they began."""
+
+    @property
+    def status(self) -> str:
+        """How the last of them ended."""
+        return self.statuses[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What an agent has made of a message."""
+
+    text: str
+    parts: Sequence[Mapping[str, Any]]
+    """The parts of the reply, as the API has them."""
+    status: TurnStatus
+    error: FailureView | None
+    steps: Mapping[str, StepRuns]
+    """By their names; a function inside another one has its bare name."""
+    questions: Sequence[str]
+    """What the agent asked its user, and which calls it wanted approved."""
+
+
+class Effects:
+    """Runs fakes instead of steps, and counts what runs."""
+
+    def __init__(self, fakes: Fakes) -> None:
+        self.counts = Counter[str]()
+        self.writes = set[str]()
+        self.refused: str | None = None
+        self._fakes = fakes
+        self._lock = threading.Lock()
+
+    def of(self, agent: Agent) -> Agent:
+        """The agent with these effects."""
+        return agent.with_functions(self._choose)
+
+    def _choose(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
+        name = bare(step)
+        fake = self._fakes.get(name)
+        if fake is None and effect == "write":
+            self.refused = self.refused or (
+                f"The step `{name}` is a write and has no fake, so a test would really do it. Pass one: "
+                f'`steps={{"{name}": …}}`; or say what it is, `effect="read"` or `effect="idempotent"`.'
+            )
+            raise StepNotFaked(self.refused)
+        with self._lock:
+            self.counts[name] += 1
+            if effect == "write":
+                self.writes.add(name)
+        return fake or fn
+
+    def check(self) -> None:
+        """Raises if a step was refused, whatever the agent made of that."""
+        if self.refused is not None:
+            raise StepNotFaked(self.refused)
+
+
+def bare(step: str) -> str:
+    """A step's name without the function that its function is in."""
+    return step.rpartition("<locals>.")[2]
+
+
+async def run_agent(
+    agent: Agent,
+    text: str,
+    *,
+    answers: Sequence[Any] = (),
+    model: ScriptedModel | None = None,
+    steps: Fakes | None = None,
+    timeout_s: float = TIMEOUT_S,
+    **settings: Any,
+) -> AgentRun:
+    """Sends an agent a message in a Threadkeep of its own, and returns what has become of it.
+
+    Its questions get `answers`, in turn; a call that needs approval "allow" or "deny"; None declines. `steps`
+    has fakes by the names of the steps; a write without one is refused. `settings` are those of `Settings`.
+    """
+    effects = Effects(steps or {})
+    course = Course(agent, effects, answers, timeout_s)
+    async with running_app(model, agents=[effects.of(agent)], **settings) as app:
+        await course.start(app.client, text)
+        return await course.finish(app.client)
+
+
+class Course:
+    """One turn of an agent, from the message to the end, in one Threadkeep after another."""
+
+    def __init__(self, agent: Agent, effects: Effects, answers: Sequence[Any], timeout_s: float) -> None:
+        self._agent = agent
+        self._effects = effects
+        self._answers = list(answers)
+        self._timeout_s = timeout_s
+        self._turn_id = ""
+        self._asked: dict[str, tuple[str, Any]] = {}
+        """What was asked, and what is answered, by the request."""
+
+    async def start(self, client: Client, text: str) -> None:
+        """Sends the message."""
+        key = self._agent.key
+        ids = [it.id async for it in client.agents() if it.engine.key == key]
+        conversation = await client.create_conversation(ids[0], title="Test")
+        self._turn_id = (await client.start(conversation.id, text)).turn_id
+
+    async def finish(self, client: Client) -> AgentRun:
+        """Answers what the agent asks, and waits for the end."""
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._converse(client)
+        except TimeoutError:
+            raise TimeoutError(
+                f"Agent {self._agent.key!r} took longer than {self._timeout_s:g} s: "
+                f"{await self._state(client)}"
+            ) from None
+        self._effects.check()
+        return await self._outcome(client)
+
+    async def count_model_calls(self, client: Client) -> int:
+        """How many calls of a model are recorded as finished."""
+        found = [it async for it in client.steps(self._turn_id, values=True) if it.kind == "model"]
+        return sum(it.status == "ok" for it in found)
+
+    async def _converse(self, client: Client) -> None:
+        while True:
+            try:
+                await client.reply(self._turn_id)
+            except TurnWaiting as waiting:
+                for request in waiting.approvals:
+                    await self._answer(client, request)
+            else:
+                return
+
+    async def _answer(self, client: Client, request: ApprovalView) -> None:
+        turn_id, request_id = request.turn_id, request.request_id
+        if request_id not in self._asked:
+            if not self._answers:
+                raise AssertionError(
+                    f"Agent {self._agent.key!r} asks {request.message!r}, and `answers` has no answer left."
+                )
+            self._asked[request_id] = request.message, self._answers.pop(0)
+        _, answer = self._asked[request_id]
+        if answer is None:
+            await client.answer(turn_id, request_id, "deny")
+        elif request.kind == "tool":
+            await client.answer(turn_id, request_id, answer)
+        else:
+            action = "result" if request.kind == "client_tool" else "answer"
+            await client.answer(turn_id, request_id, action, content=answer)
+
+    async def _outcome(self, client: Client) -> AgentRun:
+        message, turn = await client.reply(self._turn_id), await client.turn(self._turn_id)
+        return AgentRun(
+            text=str(message.content),
+            parts=msgspec.to_builtins(message.parts),
+            status=turn.status,
+            error=turn.error,
+            steps=await self._steps(client),
+            questions=[message for message, _ in self._asked.values()],
+        )
+
+    async def _steps(self, client: Client) -> dict[str, StepRuns]:
+        statuses: dict[str, list[str]] = {}
+        async for step in client.steps(self._turn_id, values=True):
+            if step.kind in ("step", "tool"):
+                statuses.setdefault(bare(step.name), []).append(step.status)
+        counts = self._effects.counts
+        return {name: StepRuns(counts[name], tuple(ended)) for name, ended in statuses.items()}
+
+    async def _state(self, client: Client) -> str:
+        """What a turn that hasn't ended waits for."""
+        open_ = [bare(it.name) async for it in client.steps(self._turn_id) if it.status == "running"]
+        turn = await client.turn(self._turn_id)
+        asked = [it.message for it in await client.approvals() if it.turn_id == self._turn_id]
+        if asked:
+            return f"it waits for an answer to {asked[0]!r}."
+        if open_:
+            return f"it waits for `{'`, `'.join(open_)}`."
+        return f"its turn is {turn.status}, and its code waits for nothing that Threadkeep knows of."
