@@ -1,10 +1,11 @@
 """Runs the functions of steps, if the server says so, and gives the code what is recorded of them."""
 
 import asyncio
+import functools
 import inspect
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
