@@ -113,6 +113,8 @@ OF_EVERY_SERVER = {
     "renewal of leases",
     "renewal of places",
     "takeover of turns",
+    "takeover of turns that need a program",
+    "sight of programs",
     "expiry of approvals",
     "end of turns that nobody follows",
     "rest of moved paths",

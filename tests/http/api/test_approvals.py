@@ -1,7 +1,7 @@
 """Turns that ask their user: a call that waits for leave, a question, and every way in which that can end."""
 
 import asyncio
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -381,14 +381,17 @@ async def test_turn_continues_with_a_decision_whose_request_was_cancelled(
 ):
     model.script([UseTool("post__send", {"to": "Ada"})], [Say("Done.")])
     (asked,) = (await waiting(talk, await asking(talk, server, onCrash="interrupt")))["approvals"]
-    stored, read = asyncio.Event(), SqlTurnLog.read
+    stored, pages = asyncio.Event(), SqlTurnLog.pages
 
-    async def read_later(log: SqlTurnLog, turn_id: TurnId, after_seq: int) -> Sequence[LogChunk]:
+    async def pages_later(
+        log: SqlTurnLog, turn_id: TurnId, after_seq: int
+    ) -> AsyncGenerator[Sequence[LogChunk]]:
         stored.set()
         await asyncio.sleep(0.1)
-        return await read(log, turn_id, after_seq)
+        async for chunks in pages(log, turn_id, after_seq):
+            yield chunks
 
-    monkeypatch.setattr(SqlTurnLog, "read", read_later)
+    monkeypatch.setattr(SqlTurnLog, "pages", pages_later)
     service = (await talk.app.services()).approvals
     allowing = service.decide(
         User(UserId("local")),

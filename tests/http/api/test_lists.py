@@ -30,7 +30,12 @@ from threadkeep.handling.cursors import Cursors
 
 ALPHABET = string.ascii_letters + string.digits + "-_"
 # A search gives nothing without a question, and a share needs its token; they have tests of their own.
-ELSEWHERE = {"/api/search", "/api/shares/{share}"}
+ELSEWHERE = {
+    "/api/search",
+    "/api/shares/{share}",
+    "/api/turns/{turn_id}/steps",
+    "/api/admin/turns/{turn_id}/steps",
+}
 LISTS = [
     it for it in operations()
     if it.method == "GET" and "cursor" in it.query_names and it.path not in ELSEWHERE
