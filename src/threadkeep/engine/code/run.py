@@ -498,8 +498,10 @@ class _Serving:
         look_s = least_s / 20
         while not claims.has_caught_up:
             moves, stood_s = claims.moves, 0.0
-            while claims.moves == moves and not claims.has_caught_up:
+            while claims.moves == moves:
                 await asyncio.sleep(look_s)
+                if claims.has_caught_up:
+                    return
                 stood_s += look_s if self._program.answers else 0
                 if stood_s >= claims.patience_s(least_s, MOST_STANDSTILL_S):
                     raise claims.stuck()
