@@ -22,7 +22,7 @@ from threadkeep.agents import Turn, agent
 from threadkeep.domain.errors import StorageError
 from threadkeep.engine.code import run
 from threadkeep.runtime import heartbeat
-from threadkeep.testing import Say, ScriptedModel, until
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, until
 
 __all__ = ["mortality"]
 
@@ -68,6 +68,11 @@ def orders_of(shop: Shop) -> Any:
         return model.text
 
     return orders
+
+
+def kind_sentence(request: Recorded) -> Reply:
+    """What the model says whenever it is asked."""
+    return [Say("Your money is back.")]
 
 
 class Customer:
@@ -188,7 +193,7 @@ async def test_program_survives_the_death_of_its_node_at_every_commit(
 ):
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
     monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.1)
-    model.otherwise = lambda request: [Say("Your money is back.")]
+    model.otherwise = kind_sentence
     statuses = Counter[str]()
     async with settings_on(database, model, tmp_path, postgres) as settings:
         broken: tuple[Customer, Point] | None = None
