@@ -32,7 +32,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
-from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.spending.charges import add_charges, charging, ledger_rows
 from threadkeep.storage.text_bytes import ROW_BYTES
 from threadkeep.storage.turns import LOG_VERSION, PLAIN_LOG_VERSION, TURN_COLUMNS, to_turn
 
@@ -329,7 +329,7 @@ class SqlTurnLog:
         """Stores chunks; returns a row for each of them that was accepted."""
         charges = [charge for chunk, _ in chunks for charge in chunk.charges]
         if charges and not receipts and self._database.dialect == "postgres":
-            rows = [row for chunk, _ in chunks for row in charge_values(chunk.charges, chunk.turn_id)]
+            rows = [row for chunk, _ in chunks for row in ledger_rows(chunk.charges, chunk.turn_id)]
             charged = _APPEND_AND_CHARGE(chunks=_to_json(chunks), charges=to_json(rows))
             return await self._database.execute(charged, urgent=True)
         query = append_query(*chunks[0]) if len(chunks) == 1 else _APPEND_ALL(chunks=_to_json(chunks))

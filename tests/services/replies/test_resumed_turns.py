@@ -110,13 +110,31 @@ async def test_loop_stays_free_while_a_turn_with_a_long_log_resumes(
     assert len(model.requests[-1].body["messages"]) > 2 * CALLS
 
 
-async def ended(talk: Talk, begun: BegunTurn) -> Message:
-    """The reply of a turn, once it has ended."""
+async def test_loop_stays_free_while_a_long_reply_ends(talk: Talk, model: ScriptedModel):
+    begun = await begun_by_nobody(talk, model)
+    await write_long_log(talk.store.log, begun.turn.id, CALLS // 3)
+    gate = Gate()
+    model.script([Wait(gate), Say("Done.")])
+    await talk.store.log.release(begun.turn.id, FENCE)
+    await gate.reached()
+    async with watching_the_loop() as busy:
+        gate.open()
+        await until_ended(talk, begun)
+    assert busy.longest_s < 0.05, busy.what
+
+
+async def until_ended(talk: Talk, begun: BegunTurn) -> None:
+    """Waits for the end of a turn."""
 
     async def has_ended() -> bool:
         return await talk.store.turns.status(begun.turn.id) is not TurnStatus.RUNNING
 
     await until(has_ended)
+
+
+async def ended(talk: Talk, begun: BegunTurn) -> Message:
+    """The reply of a turn, once it has ended."""
+    await until_ended(talk, begun)
     reply = await talk.store.messages.get(begun.conversation.id, begun.assistant_message.id)
     assert reply
     return reply
