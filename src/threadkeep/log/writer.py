@@ -39,7 +39,14 @@ from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallPaid, JournalEntry, StepEnded
+from threadkeep.engine.journal import (
+    JOURNAL_ENTRIES,
+    BegunByAdmin,
+    CallPaid,
+    JournalEntry,
+    StateSaved,
+    StepEnded,
+)
 from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
@@ -94,6 +101,8 @@ class TurnLog:
         """Of the turn's requests, by call, until they are stored."""
         self.state: bytes | None = None
         """What the turn's program keeps with the reply, stored with the turn's end."""
+        self.saved: StateSaved | None = None
+        """The last point at which its program saved that: it counts if the turn ends otherwise."""
         self.taken_at = 0
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
@@ -148,12 +157,15 @@ class TurnLog:
         """The next entry of the turn's stored log, before anything else is added; new events follow it."""
         if isinstance(entry, TurnEvent):
             self._fold(entry)
+        else:
+            self._note(entry)
 
     def _number(self, at: int, body: Written, charges: list[Charge]) -> LogEntry:
         """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""
         if isinstance(body, JOURNAL_ENTRIES):
             if isinstance(body, CallPaid):
                 self._paid = body
+            self._note(body)
             return body
         if isinstance(body, IterationRestart) and not body.from_seq:
             body = replace(body, from_seq=self.folding.call_seq)
@@ -162,6 +174,10 @@ class TurnLog:
             charges.append(self._charge(body, at))
         self._fold(event)
         return event
+
+    def _note(self, entry: JournalEntry) -> None:
+        if isinstance(entry, StateSaved) and (entry.state_ref or bytes(entry.state)):
+            self.saved = entry
 
     def _fold(self, event: TurnEvent) -> None:
         if isinstance(event.body, IterationStart | IterationRestart):

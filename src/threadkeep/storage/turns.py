@@ -348,8 +348,10 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 
 
 def _begin_after_waiting(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
-    if (end := begun.waiting_end) is not None and not (yield from _end(end.ended, end.chunk, end.fence)):
-        raise _moved_on()
+    if (end := begun.waiting_end) is not None:
+        done = yield from _end(end.ended, end.chunk, end.fence, state=end.state)
+        if not done:
+            raise _moved_on()
     yield from _begin(begun, values)
 
 

@@ -279,6 +279,8 @@ class SaveClaim(Struct, frozen=True, omit_defaults=True, tag="save"):
     value: Raw
     scope: str = ""
     state: Raw = NOTHING
+    is_read: bool = False
+    """Whether the function has looked at the scope's saved point, and so may start from it."""
 
 
 class End(Struct, frozen=True, omit_defaults=True, tag="end"):
@@ -427,6 +429,9 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
 
 
 ToProgram = Start | Run | Result | ClaimFailed | Cancel | Ack | Refused
+
+AMBIGUOUS = "AMBIGUOUS"
+"""The code of `Refused` for a claim that a run which starts from a saved point could take for another."""
 
 # The codes of `ClaimFailed`
 

@@ -131,6 +131,8 @@ class CodeTurn:
     model: InMemoryGateway | None = None
     limits: TurnLimits = field(default_factory=lambda: TurnLimits(0, 0))
     most_steps: int = 1_000
+    on_step: Callable[[Any], object] = lambda step: None
+    """Called with each step before it is written."""
 
     def __post_init__(self) -> None:
         self.requests = Asked(self.answer)
@@ -176,6 +178,7 @@ class CodeTurn:
         try:
             async with aclosing(run_code(TURN, around, state=state, opening=opening)) as steps:
                 async for step in steps:
+                    self.on_step(step)
                     match step:
                         case Pause():
                             return "paused"

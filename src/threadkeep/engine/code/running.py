@@ -195,8 +195,6 @@ class RunningCode:
         self._result_bytes = state.result_bytes
         self.steered = list(state.steered)
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
-        self.saved = state.saved_state()
-        """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
         self.used = state.usage

@@ -111,7 +111,5 @@ class Takes:
             state=state.value if state else NOTHING,
             state_ref=state.ref if state else None,
         )
-        if state is not None:
-            code.saved = saved
         await code.outlet.store(Together((saved,)))
         return Result(claim.id, NULL, at=saved.at, settle=False)

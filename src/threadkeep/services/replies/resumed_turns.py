@@ -27,7 +27,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import StateLeft, TurnStep
+from threadkeep.engine.loop import TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -145,7 +145,7 @@ class ResumedTurns:
         if agent is None or end is not None:
             reason = control.stop.reason
             end = stopped(held.turn, reason) if reason else end or ABANDONED
-            async for step in self._end_without_program(held, state, end):
+            for step in _end_without_program(held, state, end):
                 yield step
             return
         opening = (TurnResumed(held.attempts),) if is_takeover and state.code is not None else ()
@@ -155,34 +155,6 @@ class ResumedTurns:
         async with aclosing(steps):
             async for step in steps:
                 yield step
-
-    async def _end_without_program(
-        self, held: HeldTurn, state: CodeState, end: Terminal
-    ) -> AsyncGenerator[TurnStep]:
-        """Ends a turn whose program isn't run; its state is the one saved last."""
-        if (kept := await self._saved_state(held, state)) is not None:
-            yield StateLeft(kept)
-        if isinstance(end, Done) and end.stop_reason == "expired":
-            for request_id in state.open_requests:
-                yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
-        last = last_events(
-            end,
-            open_calls=state.open_calls,
-            why=PROCESS_ENDED,
-            reported=state.usage,
-            unreported=None,
-            model=held.turn.model,
-            waiting={id_ for id_, call in state.calls.items() if call.open_requests},
-        )
-        for event in last:
-            yield event
-
-    async def _saved_state(self, held: HeldTurn, state: CodeState) -> bytes | None:
-        """What the program saved last; of a turn that saved nothing, its ancestor's state counts."""
-        saved = state.saved_state()
-        if saved is None or saved.state_ref is None:
-            return saved and bytes(saved.state)
-        return await self._store.states.value(held.turn.id, saved.state_ref)
 
     def _is_given_up(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
         """Whether a turn has lost its node too often, or for too long."""
@@ -259,3 +231,19 @@ class ReadTurn:
 def absent(key: str) -> Failed:
     """Nobody runs a turn's program."""
     return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
+
+
+def _end_without_program(held: HeldTurn, state: CodeState, end: Terminal) -> Iterator[EventBody]:
+    """Ends a turn whose program isn't run."""
+    if isinstance(end, Done) and end.stop_reason == "expired":
+        for request_id in state.open_requests:
+            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
+    yield from last_events(
+        end,
+        open_calls=state.open_calls,
+        why=PROCESS_ENDED,
+        reported=state.usage,
+        unreported=None,
+        model=held.turn.model,
+        waiting={id_ for id_, call in state.calls.items() if call.open_requests},
+    )
