@@ -6,13 +6,14 @@ that writes is timed, and what it stores is counted. The agents time themselves.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 from tests.conftest import secret_key_for
 
 from bench.databases import empty_database
-from bench.measure import Block, Comparison, Effort, compare_blocks, race
+from bench.measure import Block, Effort, compare_blocks, race
 from bench.table import Aim, Line, Row, Times
 from threadkeep.agents import Agent, Turn, agent
 from threadkeep.testing import RunningApp, running_app
@@ -26,63 +27,62 @@ READ_AIM, COMMITS_AIM = Aim("≤", 4), Aim("≤", 2, "P50")
 
 async def measure(effort: Effort, database: str) -> Sequence[Row]:
     """Steps of one turn after the other; nothing else runs."""
-    reads, writes = Reads(min(effort.step_rounds, MOST_ROUNDS)), Writes()
+    blocks: dict[str, list[Block]] = {}
+    times_ms: list[float] = []
+    reads, writes = _reads(min(effort.step_rounds, MOST_ROUNDS), blocks), _writes(times_ms)
     with empty_database(database) as url:
-        async with _served(url, [reads.agent, writes.agent]) as app:
-            await _run(app, reads.agent)
-            commits = [await _commits(app, writes.agent) / WRITES for _ in range(effort.piece_rounds)]
+        async with _served(url, [reads, writes]) as app:
+            await _run(app, reads)
+            commits = [await _commits(app, writes) / WRITES for _ in range(effort.piece_rounds)]
     return [
-        Line("a read step", reads.comparison, READ_AIM),
-        Times.of("a write step", writes.times_ms, "ms"),
+        Line("a read step", compare_blocks(blocks["crossing"], blocks["step"]), READ_AIM),
+        Line("a read step against two bare wake-ups", compare_blocks(blocks["waking"], blocks["step"])),
+        Times.of("a write step", times_ms, "ms"),
         Times.of("commits of a write step", commits, "", COMMITS_AIM),
     ]
 
 
-class Reads:
-    """An agent that runs steps and crossings in alternating blocks."""
+def _reads(rounds: int, blocks: dict[str, list[Block]]) -> Agent:
+    """An agent whose steps read, in blocks that alternate with bare crossings."""
+    server = asyncio.get_running_loop()
 
-    def __init__(self, rounds: int) -> None:
-        self._rounds = rounds
-        self._server = asyncio.get_running_loop()
-        self._blocks: Mapping[str, Sequence[Block]] = {}
-        self.agent = agent(key="reads", visibility="public")(self._read)
+    async def cross() -> None:
+        """Awaits something on the server's loop, as the standard library does."""
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(nothing(), server))
 
-    @property
-    def comparison(self) -> Comparison:
-        """Steps against crossings."""
-        return compare_blocks(self._blocks["crossing"], self._blocks["step"])
+    async def wake() -> None:
+        """To the server's loop and back, as bare as two loops can do it."""
+        here = asyncio.get_running_loop()
+        back = here.create_future()
+        server.call_soon_threadsafe(here.call_soon_threadsafe, back.set_result, None)
+        await back
 
-    async def _read(self, turn: Turn) -> str:
+    @agent(visibility="public")
+    async def reads(turn: Turn) -> str:
         async def step() -> None:
             await turn.step(nothing, effect="read")
 
         for _ in range(WARM_STEPS):
             await step()
-        calls = {"crossing": self._cross, "step": step}
-        self._blocks = await race(calls, rounds=self._rounds, times=STEPS_A_BLOCK)
+        calls = {"crossing": cross, "waking": wake, "step": step}
+        blocks.update(await race(calls, rounds=rounds, times=STEPS_A_BLOCK))
         return "Done."
 
-    async def _cross(self) -> None:
-        """To the server's loop and back, as bare as two loops can do it."""
-        here = asyncio.get_running_loop()
-        back = here.create_future()
-        self._server.call_soon_threadsafe(here.call_soon_threadsafe, back.set_result, None)
-        await back
+    return reads
 
 
-class Writes:
+def _writes(times_ms: list[float]) -> Agent:
     """An agent whose steps change something."""
 
-    def __init__(self) -> None:
-        self.times_ms: list[float] = []
-        self.agent = agent(key="writes", visibility="public")(self._write)
-
-    async def _write(self, turn: Turn) -> str:
+    @agent(visibility="public")
+    async def writes(turn: Turn) -> str:
         for _ in range(WRITES):
             begun = time.perf_counter()
             await turn.step(nothing, effect="write")
-            self.times_ms.append((time.perf_counter() - begun) * 1000)
+            times_ms.append((time.perf_counter() - begun) * 1000)
         return "Done."
+
+    return writes
 
 
 async def nothing() -> None:
@@ -91,17 +91,25 @@ async def nothing() -> None:
 
 @asynccontextmanager
 async def _served(url: str, agents: Sequence[Agent]) -> AsyncGenerator[RunningApp]:
-    settings = {"database_url": url, "secret_key": secret_key_for(url), "embedding_url": "off"}
-    async with running_app(agents=agents, **settings) as app:
+    key = secret_key_for(url)
+    async with running_app(agents=agents, database_url=url, secret_key=key, embedding_url="off") as app:
         yield app
 
 
 async def _commits(app: RunningApp, code: Agent) -> int:
-    """How many transactions wrote something while a turn ran: those of its begin and end, too."""
-    latency = (await app.app.services()).metrics.store_latency["write"]
-    before = sum(latency.counts)
+    """How many transactions wrote something of a turn's steps to its log."""
+    log = (await app.app.services()).store.log
+    append, count = log.append, 0
+
+    async def counted(chunks: Sequence[Any], *others: Any) -> Any:
+        nonlocal count
+        count += any('"type":"step' in chunk.events for chunk, _ in chunks)
+        return await append(chunks, *others)
+
+    vars(log)["append"] = counted
     await _run(app, code)
-    return sum(latency.counts) - before
+    del vars(log)["append"]
+    return count
 
 
 async def _run(app: RunningApp, code: Agent) -> None:
