@@ -28,7 +28,7 @@ def encode(value: object) -> bytes:
         encoded = msgspec.json.encode(value, enc_hook=_as_json)
     except _DEFINITE as exc:
         raise Unstorable(_reason(exc)) from exc
-    if b"null" in encoded:
+    if b"null" in encoded and value is not None:
         _refuse_nan(value)
     return encoded
 

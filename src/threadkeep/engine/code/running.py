@@ -1,9 +1,10 @@
 """What everything that one run of a program claims is carried out with."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,7 +105,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._busy = 0
-        self._noted = 0
+        self._noted_at = time.monotonic()
         self._waiting = Counter[str]()
         self._listening: set[asyncio.Future[None]] = set()
 
@@ -144,7 +145,7 @@ class Activity:
 
     def note(self) -> None:
         """Something has happened; looking whether the user has decided doesn't count."""
-        self._noted += 1
+        self._noted_at = time.monotonic()
         self._wake()
 
     async def changed(self) -> None:
@@ -158,17 +159,16 @@ class Activity:
 
     async def rest(self, seconds: float) -> None:
         """Returns when nothing has happened for so long, and only the user can continue the turn."""
-        now = asyncio.get_running_loop().time
+        since = time.monotonic()
         while True:
-            noted, until = self._noted, now() + seconds
-            while noted == self._noted and (left := until - now()) > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self.changed()
-            if noted == self._noted and not self._busy and self.requests:
+            left = max(since, self._noted_at) + seconds - time.monotonic()
+            if left > 0:  # it sleeps through what happens: that can be thousands of things a second
+                await asyncio.sleep(left)
+            elif not self._busy and self.requests:
                 return
-            if noted == self._noted:
+            else:
                 await self.changed()
+                since = time.monotonic()
 
     def _wake(self) -> None:
         for listening in self._listening:
