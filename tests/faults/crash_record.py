@@ -139,8 +139,8 @@ async def _until_interrupted(
     running = asyncio.create_task(course.run(life.client, text))
     ending = asyncio.create_task(reached() if number == signal.SIGSTOP else _ended(life))
     done, _ = await asyncio.wait((running, ending), return_when=asyncio.FIRST_COMPLETED)
-    if running in done and ending not in done and not running.exception():
-        await ending
+    if running in done and ending not in done:  # it ends, or its client has heard of that first
+        await asyncio.wait((ending,))
     for task in (running, ending):
         task.cancel()
     ended = await asyncio.gather(running, ending, return_exceptions=True)

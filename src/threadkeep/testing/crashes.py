@@ -17,7 +17,7 @@ from shutil import copytree
 from typing import Any, Protocol
 
 from threadkeep.agents import Agent
-from threadkeep.client import Client
+from threadkeep.client import Client, NotReached
 from threadkeep.log.writer import STORES_EACH
 from threadkeep.testing.agents import TIMEOUT_S, AgentRun, Course, Effects, Fakes
 from threadkeep.testing.app import SECRET, admin_token, running_app, usual_settings
@@ -251,12 +251,14 @@ class Killed:
     ) -> AsyncGenerator[Life]:
         """It crashes by a signal that it sends itself."""
         ending = at and Ending(at.moment, at.commit, self._number)
-        usual = usual_settings(
-            model, jwt_secret=SECRET, **{"mcp_allow_private": True, **settings, "data": str(folder / DATA)}
-        )
         async with AsyncExitStack() as stack:
             if not model.is_running:
                 stack.enter_context(model)
+            usual = usual_settings(
+                model,
+                jwt_secret=SECRET,
+                **{"mcp_allow_private": True, **settings, "data": str(folder / DATA)},
+            )
             running = self._processes.running(code, folder, usual, folder / DIARY, ending)
             process = await stack.enter_async_context(running)
             client = await stack.enter_async_context(Client(process.url, token=admin_token()))
@@ -300,7 +302,7 @@ class Courses:
             effects = Effects(self.fakes, diary)
             course = self.course(effects)
             async with self.lives.live(self.agent, folder, settings, self.model(), position) as life:
-                if not await is_first(life.crashed(), course.run(life.client, self.text)):
+                if not await _crashes(life, course.run(life.client, self.text)):
                     return Crash(commit, position, code, None)
             model = self.model()
             model.skip(model_calls_in(diary))
@@ -374,11 +376,13 @@ def _without_varying(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in {**part, **nested}.items() if name not in _VARIES}
 
 
-async def is_first(one: Awaitable[object], other: Awaitable[object]) -> bool:
-    """Whether one thing comes before another; raises what the first of them raises, and ends the other."""
-    tasks = [asyncio.ensure_future(one), asyncio.ensure_future(other)]
+async def _crashes(life: Life, running: Awaitable[object]) -> bool:
+    """Whether a Threadkeep crashes while something runs, which then ends; raises what that raises before."""
+    tasks = [asyncio.ensure_future(life.crashed()), asyncio.ensure_future(running)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0] not in done and isinstance(tasks[1].exception(), NotReached):
+            done, _ = await asyncio.wait(tasks[:1], timeout=TIMEOUT_S)  # its end is on its way to us
         if tasks[0] not in done:
             tasks[1].result()
         return tasks[0] in done
