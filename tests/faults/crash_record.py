@@ -3,7 +3,7 @@
     python -m tests.faults.crash_record
 
 SIGKILL and SIGTERM on SQLite and on PostgreSQL, SIGSTOP for longer than the lease on PostgreSQL, each before
-and after every commit; and four losses in a row. Every process is a real one, and leases expire in their time.
+and after every commit; and four losses in a row. Every process is real, and leases expire in their time.
 """
 
 import asyncio
@@ -37,31 +37,7 @@ SIGNALS = {
     "PostgreSQL": (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP),
 }
 LOSSES = 4
-PAGE = """# The order agent, interrupted everywhere
-
-`make crash` runs the agent of [examples/orders](../../examples/orders) with its turn interrupted right before and right after
-every commit: it looks up an order, says what it costs, asks (and pauses), refunds (a `write`), and asks a model for
-a sentence. Every server is a process of its own, which sends itself the signal at exactly that commit; leases expire in
-their own time. Written by `make crash` on {date}, at commit `{commit}`, in {minutes:.0f} minutes: {count} interruptions, {wrong} with
-another end than documented.
-
-| signal | what continues |
-|---|---|
-| SIGKILL, SQLite | a new process on the same data folder |
-| SIGKILL, PostgreSQL | a second process, which runs all along, after the lease of the first (4 s) |
-| SIGTERM | the same; the first process hands its turn off, which counts as no attempt |
-| SIGSTOP, PostgreSQL | the second process, after the lease. When the turn has ended, the first process is woken (SIGCONT): it stores nothing more, and repeats nothing |
-
-*Alike* means: the same text and parts as without an interruption, and every write exactly once. *Unknown* means: nobody knows
-whether the refund that was cut off took effect, so it is not repeated; the agent hears `OutcomeUnknown`, asks the bank, and says
-what it found. What ran again is named. *Ended* means: the turn had ended before the process did.
-
-| position | {columns} |
-|---|{lines}
-{rows}
-
-**Four losses in a row.** {losses}
-"""
+BEGINS, ENDS = "<!-- record -->\n", "<!-- /record -->\n"
 
 
 @dataclass(frozen=True)
@@ -124,7 +100,10 @@ class Scene:
                 run = await course.run(life.client, self.courses.text)
                 attempts = await _attempts(life.client, course)
         code = run.error.code if run.error else "no error"
-        return f"{self.database}: after takeovers {attempts}, the turn ended as {run.status} `{code}`."
+        return (
+            f"{self.database}, {LOSSES} losses in a row without progress, with the takeovers {attempts}: "
+            f"the turn ended as {run.status} `{code}`."
+        )
 
 
 async def _until_interrupted(
@@ -225,16 +204,16 @@ def page(found: Sequence[Interrupted], losses: Sequence[str], seconds: float) ->
         f"| {at} | {' | '.join(by_column.get(it, '–') for it in columns)} |"
         for at, by_column in cells.items()
     )
-    return PAGE.format(
-        date=datetime.now(UTC).strftime("%d %B %Y").lstrip("0"),
-        commit=_commit(),
-        minutes=seconds / 60,
-        count=len(found),
-        wrong=sum(it.problem is not None for it in found),
-        columns=" | ".join(f"{number.name}, {database}" for database, number in columns),
-        lines="---|" * len(columns),
-        rows="\n".join(rows),
-        losses=" ".join(losses),
+    head = [("position", *(f"{number.name}, {database}" for database, number in columns))]
+    head.append(("---",) * len(head[0]))
+    wrong = sum(it.problem is not None for it in found)
+    date = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
+    return (
+        f"{date}, commit `{_commit()}`: {len(found)} interruptions in {seconds / 60:.0f} minutes; "
+        f"{wrong} turns ended in another way than documented.\n\n"
+        + "\n".join((*(f"| {' | '.join(it)} |" for it in head), *rows))
+        + "".join(f"\n\n{it}" for it in losses)
+        + "\n"
     )
 
 
@@ -249,8 +228,10 @@ def main() -> int:
     with PostgresServer() as server:
         asyncio.run(migrate(server.create_database(TEMPLATE)))
         found, losses = asyncio.run(record(server))
-    RECORD.parent.mkdir(exist_ok=True)
-    RECORD.write_text(page(found, losses, monotonic() - began), encoding="utf-8")
+    before, _, rest = RECORD.read_text(encoding="utf-8").partition(BEGINS)
+    after = rest.partition(ENDS)[2]
+    written = page(found, losses, monotonic() - began)
+    RECORD.write_text(f"{before}{BEGINS}{written}{ENDS}{after}", encoding="utf-8")
     wrong = [it for it in found if it.problem is not None]
     print(f"{len(found)} interruptions, {len(wrong)} of them felt; {RECORD}")
     return 1 if wrong or any("`INTERRUPTED`" not in it for it in losses) else 0

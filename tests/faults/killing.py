@@ -1,5 +1,6 @@
 """The agent of examples/orders in real processes, on either database, and the signals that they end by."""
 
+import asyncio
 import tempfile
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,6 +12,7 @@ import psycopg
 from examples.orders import shop
 
 from tests.conftest import TEMPLATE, secret_key_for
+from tests.faults.bank import refund
 from tests.postgres import Postgres
 from threadkeep.testing import Say, ScriptedModel
 from threadkeep.testing.crashes import Courses, Killed
@@ -19,16 +21,11 @@ from threadkeep.testing.processes import Processes
 TEXT = "Refund order 7."
 KIND = "Enjoy your evening!"
 WAIT_S = 60.0
+DRIVER = "threadkeep.storage.database.postgres:PostgresDatabase"
 
 # The database's clock is what leases go by.
 EXPIRE = """UPDATE tk_turns SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint - 1
     WHERE status = 'RUNNING'"""
-
-
-def refund(order: shop.Order) -> None:
-    """Books without the bank's slow answer."""
-    with shop.BANK.open("a") as bank:
-        bank.write(f"order {order.id}, {order.euros} euros\n")
 
 
 def kind_model() -> ScriptedModel:
@@ -50,8 +47,7 @@ class PostgresCourses(Courses):
     @asynccontextmanager
     async def ground(self) -> AsyncGenerator[tuple[Path, Mapping[str, Any]]]:
         """A folder and a database."""
-        url = self.postgres.create_database(template=TEMPLATE)
-        name = url.rpartition("/")[2]
+        url = await asyncio.to_thread(self.postgres.borrow_database, TEMPLATE)
         try:
             with tempfile.TemporaryDirectory(dir=self.folder) as folder:
                 yield (
@@ -59,7 +55,7 @@ class PostgresCourses(Courses):
                     {**self.settings, "database_url": url, "secret_key": secret_key_for(url)},
                 )
         finally:
-            self.postgres.drop_database(name)
+            await asyncio.to_thread(self.postgres.give_back, url)
 
     async def lose(self, settings: Mapping[str, Any]) -> None:
         """Lets the time pass in which the dead process might still be alive."""
@@ -77,7 +73,9 @@ async def order_courses(
     """The turn of the example in processes, on PostgreSQL if that is given, else on SQLite."""
     async with AsyncExitStack() as stack:
         fakes = {"refund": refund}
-        processes = await stack.enter_async_context(Processes([shop.orders], fakes))
+        processes = await stack.enter_async_context(
+            Processes([shop.orders], fakes, [DRIVER] if postgres else [])
+        )
         given: dict[str, Any] = {
             "agent": shop.orders,
             "text": TEXT,

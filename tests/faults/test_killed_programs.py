@@ -23,10 +23,14 @@ TEN = (
 )
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
-async def test_killed_program_continues_in_another_process(database: str, request: pytest.FixtureRequest):
-    postgres: Postgres | None = request.getfixturevalue("postgres") if database == "postgres" else None
-    async with order_courses(postgres) as (courses, _):
+@pytest.fixture(params=["sqlite", "postgres"])
+def server(request: pytest.FixtureRequest) -> Postgres | None:
+    """A PostgreSQL, for courses on it."""
+    return request.getfixturevalue("postgres") if request.param == "postgres" else None
+
+
+async def test_killed_program_continues_in_another_process(server: Postgres | None):
+    async with order_courses(server) as (courses, _):
         whole = await courses.whole()
         assert (whole.status, whole.steps["refund"].count) == ("COMPLETED", 1)
         crashes = [

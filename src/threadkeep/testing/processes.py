@@ -42,6 +42,11 @@ class Process:
         self._ready: asyncio.Future[None] = loop.create_future()
         self._log = folder / LOG
 
+    @property
+    def pid(self) -> int:
+        """What the system calls it, once it runs."""
+        return self._pid.result()
+
     def take(self, report: Report) -> None:
         """Takes in what is reported of it."""
         if report.pid is not None:
@@ -66,7 +71,7 @@ class Process:
         await asyncio.wait((self._pid, self.ended), return_when=asyncio.FIRST_COMPLETED)
         if not self.ended.done():
             with suppress(ProcessLookupError):
-                os.kill(self._pid.result(), number)
+                os.kill(self.pid, number)
 
     async def end(self) -> None:
         """Kills it, and waits for that."""
@@ -77,11 +82,12 @@ class Process:
 class Processes:
     """Starts Threadkeeps with these agents, and ends all that are left."""
 
-    def __init__(self, agents: Sequence[Agent], fakes: Fakes) -> None:
+    def __init__(self, agents: Sequence[Agent], fakes: Fakes, others: Sequence[str] = ()) -> None:
         self._agents = list(agents)
         self._loading = Loading(
             [place_of(it, f"The agent `{it.key}`") for it in agents],
             {name: place_of(it, f"The fake of `{name}`") for name, it in fakes.items()},
+            others,
         )
         self._numbers = count(1)
         self._started: dict[int, Process] = {}

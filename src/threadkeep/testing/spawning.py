@@ -36,10 +36,11 @@ LOG = "log"
 
 
 class Loading(msgspec.Struct, frozen=True):
-    """What to load: agents and fakes of steps, each as `module:name`."""
+    """What to load, each as `module:name`: agents, fakes of steps, and what else is loaded on first use."""
 
     agents: Sequence[str]
     fakes: Mapping[str, str]
+    others: Sequence[str] = ()
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -107,6 +108,8 @@ class Spawner:
     def _load(self, loading: Loading) -> None:
         self._agents = [find(it) for it in loading.agents]
         self._fakes = {name: find(it) for name, it in loading.fakes.items()}
+        for it in loading.others:
+            find(it)
 
     def _follow(self, order: Order) -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until its number is known
