@@ -15,6 +15,7 @@ the ledger in the commit that stores its usage event.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
@@ -70,6 +71,11 @@ A turn that runs alone never waits for the clock: what arrives during a flush is
 With fifty turns the rest reaches its maximum, and they share a flush every 25 ms.
 """
 MOST_REST_S = 0.025
+STORES_EACH = ContextVar("STORES_EACH", default=False)
+"""Whether a writer that is made now stores each entry of a log at once, never several together.
+
+So a turn has the same commits in every run: for tests that crash at one of them.
+"""
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
@@ -121,7 +127,7 @@ class TurnLog:
         self._append(body)
         for other in more:
             self._append(other)
-        if at_once:
+        if at_once or self._writer.stores_each:
             await self._writer.flush(self)
         else:
             last = more[-1] if more else body
@@ -226,6 +232,7 @@ class LogWriter:
         zone: tzinfo = UTC,
         charged: Charged = lambda model, cost: None,
     ) -> None:
+        self.stores_each = STORES_EACH.get()
         self._zone = zone
         self._charged = charged
         self._lag = lag

@@ -140,10 +140,10 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
-# A program's turn runs where its code is, or newer code, unless a node with its code is there. The columns of
-# `tk_programs` have no names in common with the turn's.
+# A program's turn runs where its code is, or newer code, unless a node with its code is there: none is, where
+# we are alone. The columns of `tk_programs` have no names in common with the turn's.
 _HAS_CODE = f"""given.key = turn.code_key AND given.version >= COALESCE(turn.code_version, given.version)
-    AND (given.version = COALESCE(turn.code_version, given.version) OR NOT EXISTS (
+    AND (given.version = COALESCE(turn.code_version, given.version) OR :alone OR NOT EXISTS (
         SELECT 1 FROM tk_programs AS program WHERE program.key = turn.code_key
             AND program.version = turn.code_version AND program.is_open
             AND program.seen_at > {{now}} - {READY_MS}))"""

@@ -86,7 +86,6 @@ from threadkeep.wire.programs import (
 
 log = logging.getLogger("threadkeep.engine")
 
-PAUSE_AFTER_S = 1.0
 CANCEL_GRACE_S = 2.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
@@ -538,5 +537,5 @@ class _Serving:
 
     async def _pause(self) -> None:
         """Ends the run when it has waited for nothing but its user."""
-        await self._code.activity.rest(PAUSE_AFTER_S)
+        await self._code.activity.rest(self._code.around.pause_after_s)
         raise Paused(self._code.activity.requests)

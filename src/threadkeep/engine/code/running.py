@@ -85,6 +85,8 @@ class CodeSurroundings:
     most_steps: int = MOST_STEPS
     patience_s: float = 10.0
     """How long at least a program may claim nothing that is recorded before it counts as different."""
+    pause_after_s: float = 1.0
+    """How long a program waits for nothing but its user before its run ends."""
 
 
 class StepLimit(Exception):

@@ -41,8 +41,17 @@ class CodeReplies:
     """Runs the programs of agents in code."""
 
     def __init__(
-        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: NodePrograms
+        self,
+        store: Store,
+        replies: ModelReplies,
+        requests: ModelRequests,
+        programs: NodePrograms,
+        *,
+        patience_s: float,
+        pause_after_s: float,
     ) -> None:
+        self._patience_s = patience_s
+        self._pause_after_s = pause_after_s
         self._store = store
         self._replies = replies
         self._requests = requests
@@ -136,6 +145,8 @@ class CodeReplies:
             stop=control.stop,
             steering=control.steering,
             most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            patience_s=self._patience_s,
+            pause_after_s=self._pause_after_s,
         )
 
     async def _start(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> Start:
