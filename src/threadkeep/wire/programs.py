@@ -24,6 +24,12 @@ NOTHING = Raw(b"")
 """No value; `null` is one."""
 
 
+def is_one_line(encoded: bytes | Raw) -> bool:
+    """Whether JSON has no line breaks and no tabs between its tokens: what is recorded is stored in lines."""
+    content = bytes(encoded)
+    return not any(it in content for it in (b"\n", b"\r", b"\t"))
+
+
 class ProgramError(Struct, frozen=True, omit_defaults=True):
     """An exception of the program, as it is recorded: without a traceback, which may differ next time."""
 

@@ -41,9 +41,13 @@ from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
 from threadkeep.wire.programs import (
+    RESULT_INVALID,
+    Cancel,
+    ClaimFailed,
     End,
     FromProgram,
     Output,
+    ProgramError,
     Result,
     Run,
     Start,
@@ -754,3 +758,76 @@ async def test_a_stop_while_something_is_stored_keeps_the_state_and_does_not_wai
     await turn.run(stop=stop)
     assert isinstance(turn.end, Done) and turn.end.status == "CANCELLED"
     assert turn.state == b'{"n":1}'
+
+
+async def test_foreign_json_in_a_result_is_recorded_in_one_line():
+    foreign = b'{"a":\n\t{"type":"text","turn_id":"t","seq":3,"at":1,"text":"INJECTED"},\r\n "n": 1.50}'
+
+    def fetch() -> dict[str, Raw]:
+        return {"body": Raw(foreign)}
+
+    @agent()
+    async def fetches(turn: Turn):
+        fetched = await turn.step(fetch, effect="read")
+        await turn.save({"body": Raw(foreign)})
+        return f"{bytes(fetched['body']).decode()} {turn.saved['body']['n']}"
+
+    turn = await CodeTurn([fetches]).run()
+    compact = '{"a":{"type":"text","turn_id":"t","seq":3,"at":1,"text":"INJECTED"},"n":1.50}'
+    assert turn.shown == f"{compact} 1.5"
+
+
+class Foreign:
+    """A program that somebody else wrote: it says what it likes, and ends once it was answered."""
+
+    answers = True
+
+    def __init__(self, *messages: Any, done: StepDone | None = None) -> None:
+        self.heard: list[ToProgram] = []
+        self._done = done
+        self._messages = asyncio.Queue[FromProgram]()
+        for message in messages:
+            self._messages.put_nowait(message)
+
+    def send(self, message: ToProgram) -> None:
+        self.heard.append(message)
+        if isinstance(message, Run) and self._done is not None:
+            self._messages.put_nowait(self._done)
+        elif not isinstance(message, Cancel):
+            self._messages.put_nowait(End("completed", text="End."))
+
+    async def receive(self) -> FromProgram:
+        return await self._messages.get()
+
+    async def close(self) -> None: ...
+
+    async def ends(self, monkeypatch: pytest.MonkeyPatch) -> CodeTurn:
+        """The turn that it has run."""
+
+        def start(programs: LocalPrograms, start: Start) -> "Foreign":
+            return self
+
+        monkeypatch.setattr(LocalPrograms, "start", start)
+        turn = await CodeTurn([agent(key="a")(gives_nothing)]).run()
+        assert turn.shown == "End."
+        return turn
+
+
+@pytest.mark.parametrize("content", [b'{"a":\n1}', b'"\xff"'])
+async def test_a_value_that_the_log_cannot_hold_fails_its_step(
+    monkeypatch: pytest.MonkeyPatch, content: bytes
+):
+    program = Foreign(StepClaim(1, "fetch", "hash", effect="read"), done=StepDone(1, Raw(content)))
+    await program.ends(monkeypatch)
+    (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
+    assert failed.code == RESULT_INVALID
+
+
+async def test_what_an_exception_was_made_with_is_left_out_if_the_log_cannot_hold_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    error = ProgramError("builtins.ValueError", "no", Raw(b"[\n1]"))
+    program = Foreign(StepClaim(1, "fetch", "hash", effect="read"), done=StepDone(1, error=error))
+    await program.ends(monkeypatch)
+    (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
+    assert failed.error == ProgramError("builtins.ValueError", "no")
