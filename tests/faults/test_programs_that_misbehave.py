@@ -20,9 +20,9 @@ from tests.faults.dying import DyingNode, dying_node, mortality
 from tests.faults.programs import Sent, ask, send, settings_on
 from tests.postgres import Postgres
 from threadkeep import Settings
-from threadkeep.agents import Agent, AgentError, Turn, agent
+from threadkeep.agents import Agent, AgentError, OutcomeUnknown, Turn, agent
 from threadkeep.engine.code import run
-from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, until
+from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, Status, until
 
 __all__ = ["mortality"]
 
@@ -35,6 +35,10 @@ WRITES = Counter[str]()
 """What steps have changed, by the text of their turn's message."""
 HEARD = defaultdict[str, list[list[str]]](list)
 """What each run of a program heard of its steps, by the text of its turn's message."""
+OVER = defaultdict[str, threading.Event](threading.Event)
+"""Ends what else would go on for ever, by the text of its turn's message."""
+TASKS: list[asyncio.Task[None]] = []
+KEPT: dict[str, Turn] = {}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -48,8 +52,8 @@ async def settings(
     """A node on an empty database, once of each kind, that waits for nothing longer than it must."""
     monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.05)
     monkeypatch.setattr(run, "CANCEL_GRACE_S", 0.05)
-    WRITES.clear()
-    HEARD.clear()
+    for world in (WRITES, HEARD, OVER, TASKS, KEPT):
+        world.clear()
     async with settings_on(request.param, model, tmp_path, postgres) as settings:
         yield settings
 
@@ -245,6 +249,18 @@ async def keeps_what_is_no_json(turn: Turn) -> str:
     return "Done."
 
 
+@agent()
+async def raises_what_is_ours(turn: Turn) -> None:
+    await turn.step(write, turn.text)
+    raise OutcomeUnknown(SECRET)
+
+
+@agent()
+async def asks_a_model_that_fails(turn: Turn) -> None:
+    await turn.step(write, turn.text)
+    await turn.model("Well?")
+
+
 @agent(max_steps=20)
 async def never_stops(turn: Turn) -> None:
     while True:
@@ -270,6 +286,7 @@ FAULTS = [
     *(Fault(of_step(fn), kind) for fn, kind in STEPS.items()),
     Fault(raises_after_a_write, "RuntimeError"),
     Fault(raises_a_group, "NoLuck"),
+    Fault(raises_what_is_ours, "OutcomeUnknown"),
     Fault(exits, "SystemExit"),
     Fault(exits_in_a_thread, "SystemExit"),
     Fault(cancels_itself, "CancelledError"),
@@ -281,6 +298,12 @@ FAULTS = [
     Fault(returns_a_number, "TurnMisused", is_in_function=False),
     Fault(keeps_what_is_no_json, "NotJson", is_in_function=False),
     Fault(
+        asks_a_model_that_fails,
+        "ModelFailed",
+        code="AGENTX_ERROR",
+        message="?",
+    ),
+    Fault(
         never_stops,
         None,
         writes=20,
@@ -290,9 +313,14 @@ FAULTS = [
 ]
 
 
+def fails(request: Recorded) -> Reply:
+    return [Status(400, "The model is tired.")]
+
+
 async def test_users_see_a_sentence_and_authors_find_the_traceback(
-    settings: Settings, caplog: pytest.LogCaptureFixture
+    settings: Settings, model: ScriptedModel, caplog: pytest.LogCaptureFixture
 ):
+    model.otherwise = fails
     async with dying_node(settings, [it.agent for it in FAULTS]) as node:
         await asyncio.gather(*(check_fault(node, it, caplog) for it in FAULTS))
         await until(lambda: node.is_idle)
@@ -366,17 +394,11 @@ async def leaves_a_task(turn: Turn) -> str:
             with suppress(BaseException):
                 await asyncio.sleep(0.01)
 
-    over = OVER[turn.text] = asyncio.Event()
+    over = OVER[turn.text]
     chatting = asyncio.create_task(chat())
     await turn.step(write, turn.text)
     TASKS.append(chatting)
     return "Done."
-
-
-OVER: dict[str, asyncio.Event] = {}
-TASKS: list[asyncio.Task[None]] = []
-KEPT: dict[str, Turn] = {}
-GATES = defaultdict[str, threading.Event](threading.Event)
 
 
 @agent()
@@ -398,13 +420,15 @@ async def uses_another_turn(turn: Turn) -> str:
 
 @agent()
 async def swallows_everything(turn: Turn) -> str:
+    """Goes on when it is to be suspended, for as long as the test lasts."""
+    over = OVER[turn.text]
     answer = None
-    with suppress(BaseException):  # that is the mistake
-        answer = await turn.ask("Well?")
-    if answer is None:
+    while answer is None and not over.is_set():
         with suppress(BaseException):
-            await turn.step(write, turn.text)
-        return "Nobody answered."
+            answer = await turn.ask("Well?")
+        if answer is None:
+            with suppress(BaseException):
+                await turn.step(write, turn.text)
     await turn.step(write, turn.text)
     return f"You said {answer}."
 
@@ -484,6 +508,7 @@ async def check_swallowing(node: DyingNode) -> None:
     assert (turn["status"], WRITES["swallow"]) == ("WAITING", 0)
     await sent.answer(node, "yes")
     assert (await sent.until(node))["status"] == "COMPLETED"
+    OVER["swallow"].set()  # for the run that was suspended, too
     assert (await sent.reply(node))["content"] == "You said yes."
     assert WRITES["swallow"] == 1
 
@@ -500,12 +525,12 @@ async def check_long_texts(node: DyingNode) -> None:
 
 
 def spins(turn_text: str) -> None:
-    while not GATES[turn_text].is_set():  # for ever, but for the rest of the tests
+    while not OVER[turn_text].is_set():  # for ever, but for the rest of the tests
         pass
 
 
 def sleeps(turn_text: str) -> None:
-    while not GATES[turn_text].is_set():
+    while not OVER[turn_text].is_set():
         time.sleep(0.05)
 
 
@@ -543,10 +568,9 @@ async def test_program_that_blocks_ends_in_time_and_delays_no_ordinary_agent(
             assert turn["error"]["message"] == "The turn took longer than 1 s."
             assert (await sent.reply(node))["content"] == "I begin. "
         finally:
-            GATES[name].set()
+            OVER[name].set()
         # What the program does once it goes on has no effect; another turn of it runs.
         again = await ask(node, name, text=name)
         assert again["status"] == "COMPLETED"
         assert WRITES[name] == 3
         assert (await sent.turn(node)) == turn
-    GATES.clear()
