@@ -49,7 +49,7 @@ class Change:
 
     @property
     def key(self) -> str:
-        return self.name.replace(" ", "-")
+        return self.name.lower().replace(" ", "-")
 
     def agent(self, steps: Sequence[str], crashed: asyncio.Event | None = None) -> Agent:
         """The agent that takes these steps, each named by what it writes."""

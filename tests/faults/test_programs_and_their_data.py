@@ -130,6 +130,7 @@ DAMAGES: Mapping[str, str | None] = {
         SET events = REPLACE(events, '"value":"', '"value":7,"was":"') WHERE turn_id = :id""",
 }
 """What happens to the journal of a turn while no node has it."""
+ENDS = ("INTERRUPTED", "INTERNAL_ERROR", "AGENT_FAILED", "REPLAY_DIVERGED")
 LAST = "SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :id"
 
 
@@ -145,14 +146,14 @@ async def test_damaged_journal_ends_its_turn_with_a_sentence_and_nothing_is_repe
         await node.expire_leases(LONG_AGO_MS)
         for name, it in sent.items():
             turn = await it.until(node)
-            seen = await it.seen(node)
+            seen = f"{turn} {await it.reply(node)}"
             assert not any(never in seen for never in ("Traceback", "garbage", "Error:", ".py")), name
             assert WRITES[name] == 2, name
             if name == "not at all":
                 assert (await it.reply(node))["content"] == f"Done, {10_000 * len(name)}."
                 continue
             assert (turn["status"], WRITES[f"{name} later"]) == ("FAILED", 0), name
-            assert turn["error"]["code"] in ("INTERRUPTED", "INTERNAL_ERROR", "AGENT_FAILED"), name
+            assert turn["error"]["code"] in ENDS, name
             # Whoever looks at it gets an answer, and its conversation goes on.
             assert (await node.client.get(f"/api/turns/{it.turn_id}/steps")).status_code == 200
             again = await node.client.post(
@@ -196,7 +197,7 @@ async def test_budget_that_ends_between_two_parallel_calls_is_never_passed(
 
     model.otherwise = reply
     HEARD.clear()
-    priced = with_prices(settings, model, user_budget_month="0.02")
+    priced = with_prices(settings, model, user_budget_month="0.015")
     async with dying_node(priced, [asks_two_models]) as node:
         sent = await send(node, "Asks two models", "Let it fail.")
         await gate.reached()
@@ -205,9 +206,9 @@ async def test_budget_that_ends_between_two_parallel_calls_is_never_passed(
         assert (turn["status"], turn["error"]["code"]) == ("FAILED", "BUDGET_EXCEEDED")
         other = await ask(node, "Asks two models", "Go on.")
         assert other["status"] == "COMPLETED"
-        assert HEARD == [["BudgetExceeded", "Reply"]] * 2
+        assert HEARD == [["BudgetExceeded", "Reply"], ["BudgetExceeded", "BudgetExceeded"]]
         (budget,) = (await node.client.get("/api/usage")).json()["budgets"]
-        assert (budget["spent"], budget["reserved"]) == ("0.02", "0.00")
+        assert (budget["spent"], budget["reserved"]) == ("0.01", "0.00")
 
 
 TURNS = 1_000

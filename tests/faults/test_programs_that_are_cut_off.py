@@ -1,10 +1,11 @@
 """Nodes die under many turns of agents in code at once, at any place; later nodes end them as they began."""
 
 import asyncio
+import functools
 import random
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,11 @@ from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.runtime import heartbeat
 from threadkeep.storage.database.connector import Statement
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Wait, until
+from threadkeep.testing.waiting import PATIENCE_S
 
 __all__ = ["mortality"]
 
-pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
+pytestmark = pytest.mark.usefixtures("mortality")
 
 LONG_AGO_MS = 60_000
 UNFINISHED = Statement("SELECT code_key FROM tk_turns WHERE status = 'RUNNING'")
@@ -95,11 +97,12 @@ def waiting(it: Agent) -> Agent:
 
 
 PROGRAMS = [branches, *map(waiting, TIMING)]
-AT_ONCE = ["Branches"] * 9 + [it.key for it in TIMING]
-DEATHS = ([40, 30, 20], [75, 8, 60])
+AT_ONCE = ["Branches"] * 12 + [it.key for it in TIMING]
+DEATHS = ([12, 10, 8], [25, 6, 14])
 """At which commit each node of a chain dies; a turn survives three losses in a row."""
 
 
+@pytest.mark.usefixtures("piece_by_piece")
 async def test_programs_receive_their_own_results_in_their_order_however_often_they_are_cut_off(
     settings: Settings,
 ):
@@ -113,7 +116,8 @@ async def test_programs_receive_their_own_results_in_their_order_however_often_t
                 node.life.end_at(Point(at, Death.AFTER))
                 await node.expire_leases(LONG_AGO_MS)
                 STARTED.set()
-                await node.life.ended.wait()
+                async with asyncio.timeout(PATIENCE_S):
+                    await node.life.ended.wait()
                 cut_off.update(await unfinished(node))
         async with dying_node(settings, PROGRAMS) as node:
             await node.expire_leases(LONG_AGO_MS)
@@ -212,6 +216,7 @@ def count_asked(turn_id: str) -> str:
 CUT_OFF = [writes, writes_and_looks, writes_and_asks, repeats, streams, asks_a_model, asks, is_answered]
 
 
+@pytest.mark.usefixtures("piece_by_piece")
 async def test_program_that_is_cut_off_inside_of_what_it_does_ends_as_promised(
     settings: Settings, model: ScriptedModel
 ):
@@ -264,52 +269,61 @@ async def test_program_that_is_cut_off_inside_of_what_it_does_ends_as_promised(
         assert all(len(set(keys)) == 1 for keys in KEYS.values())
 
 
-ENTRIES: list[tuple[str, bool]] = []
+STORED: list[bool] = []
+"""For each step that ran: whether the database had its begin, and all results that the code had before it."""
 
 
-async def test_write_begins_only_once_the_database_has_its_begin(settings: Settings, model: ScriptedModel):
-    """Beside model calls and tools, in any interleaving."""
-
-    def sentence(request: Recorded) -> Reply:
-        return [Say("Half "), Say("a sentence.")]
-
-    model.otherwise = sentence
+async def test_write_begins_only_once_the_database_has_its_begin_and_what_led_to_it(
+    settings: Settings, model: ScriptedModel
+):
+    """Beside model calls and other steps, in any interleaving."""
+    model.otherwise = half_a_sentence
     server = asyncio.get_running_loop()
+
+    async def stored() -> Sequence[object]:
+        reading = asyncio.run_coroutine_threadsafe(node.stored_log(sent.conversation), server)
+        return await asyncio.wrap_future(reading)
 
     @agent()
     async def does_all_at_once(turn: Turn) -> str:
-        async def stored() -> Sequence[object]:
-            reading = asyncio.run_coroutine_threadsafe(node.stored_log(sent.conversation), server)
-            return await asyncio.wrap_future(reading)
+        received = Counter[str]()
 
-        async def write(number: int) -> int:
-            begun = [it for it in await stored() if isinstance(it, StepBegun)]
-            ENTRIES.append(("write", any(it.name == f"write-{number}" for it in begun)))
+        async def write(number: str, before: Mapping[str, int]) -> str:
+            entries = await stored()
+            begun = {it.name for it in entries if isinstance(it, StepBegun)}
+            ended = Counter(it.key.split("/")[1] for it in entries if isinstance(it, StepEnded))
+            STORED.append(f"write-{number}" in begun and Counter(before) <= ended)
             await asyncio.sleep(random.random() / 100)
             return number
 
         async def one(number: int) -> None:
-            await asyncio.sleep(random.random() / 50)
-            if number % 3 == 0:
-                await turn.model(f"{number}", show=False)
-                finished = [it for it in await stored() if isinstance(it, StepEnded)]
-                ENTRIES.append(("model", bool(finished)))
-            elif number % 3 == 1:
-                await turn.step(write, number, name=f"write-{number}")
-            else:
-                await turn.step(write, number, name=f"write-{number}", effect="idempotent")
+            for round_ in range(3):
+                name = f"write-{number}.{round_}"
+                await asyncio.sleep(random.random() / 100)
+                match random.choice(["model", "read", "write", "idempotent"]):
+                    case "model":
+                        name = "model"
+                        await turn.model(f"{number}.{round_}", show=False)
+                    case "read":
+                        await turn.step(look, name, effect="read", name=name)
+                    case effect:
+                        step = functools.partial(write, f"{number}.{round_}", dict(received))
+                        await turn.step(step, effect=effect, name=name, key=name)
+                received[name] += 1
 
-        await started()
-        await asyncio.gather(*map(one, range(24)))
+        await asyncio.gather(*map(one, range(8)))
         return "Done."
 
-    ENTRIES.clear()
-    STARTED.clear()
+    STORED.clear()
     async with dying_node(settings, [does_all_at_once]) as node:
-        sent = await send(node, "Does all at once")
-        STARTED.set()
-        assert (await sent.until(node))["status"] == "COMPLETED"
-        assert Counter(ENTRIES) == {("write", True): 16, ("model", True): 8}
-        entries = await node.stored_log(sent.conversation)
-        seqs = [it.seq for it in entries if isinstance(it, TurnEvent)]
-        assert seqs == [*range(1, len(seqs) + 1)]
+        for _ in range(3):
+            sent = await send(node, "Does all at once")
+            assert (await sent.until(node))["status"] == "COMPLETED"
+            entries = await node.stored_log(sent.conversation)
+            seqs = [it.seq for it in entries if isinstance(it, TurnEvent)]
+            assert seqs == [*range(1, len(seqs) + 1)]
+    assert len(STORED) > 10 and all(STORED)
+
+
+def half_a_sentence(request: Recorded) -> Reply:
+    return [Say("Half "), Say("a sentence.")]

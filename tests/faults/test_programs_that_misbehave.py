@@ -7,7 +7,7 @@ import threading
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,7 +124,7 @@ STEPS: dict[Callable[[str], Any], str] = {
     opened: "StepResultInvalid",
     not_a_number: "StepResultInvalid",
     raises_its_own: "NoLuck",
-    raises_what_is_broken: "StepFailed",
+    raises_what_is_broken: "Broken",
     raises_system_exit: "StepFailed",
     exits_its_thread: "StepFailed",
     raises_cancelled_error: "StepFailed",
@@ -275,7 +275,7 @@ class Fault:
     agent: Agent
     logged: str | None
     """The exception in the program's log."""
-    writes: int = 1
+    writes: Collection[int] = (1,)
     code: str = "AGENT_FAILED"
     message: str = FAILED
     is_in_function: bool = True
@@ -285,28 +285,28 @@ class Fault:
 FAULTS = [
     *(Fault(of_step(fn), kind) for fn, kind in STEPS.items()),
     Fault(raises_after_a_write, "RuntimeError"),
-    Fault(raises_a_group, "NoLuck"),
+    Fault(raises_a_group, "NoLuck", writes=(0, 1)),
     Fault(raises_what_is_ours, "OutcomeUnknown"),
     Fault(exits, "SystemExit"),
     Fault(exits_in_a_thread, "SystemExit"),
     Fault(cancels_itself, "CancelledError"),
-    Fault(steps_in_a_step, "StepInsideStep", writes=0),
-    Fault(has_two_closures_of_one_name, "AmbiguousStep"),
-    Fault(names_a_step_in_two_lines, "ValueError", writes=0),
-    Fault(names_a_step_too_long, "ValueError", writes=0),
-    Fault(passes_a_client, "NotJson", writes=0),
+    Fault(steps_in_a_step, "StepInsideStep", writes=(0,)),
+    Fault(has_two_closures_of_one_name, "AmbiguousStep", writes=(0, 1)),
+    Fault(names_a_step_in_two_lines, "ValueError", writes=(0,)),
+    Fault(names_a_step_too_long, "ValueError", writes=(0,)),
+    Fault(passes_a_client, "NotJson", writes=(0,)),
     Fault(returns_a_number, "TurnMisused", is_in_function=False),
     Fault(keeps_what_is_no_json, "NotJson", is_in_function=False),
     Fault(
         asks_a_model_that_fails,
         "ModelFailed",
         code="AGENTX_ERROR",
-        message="?",
+        message="The model provider rejected the request (400): The model is tired.",
     ),
     Fault(
         never_stops,
         None,
-        writes=20,
+        writes=(20,),
         code="STEP_LIMIT",
         message="The agent's code took more than 20 steps in one turn.",
     ),
@@ -334,7 +334,7 @@ async def check_fault(node: DyingNode, fault: Fault, caplog: pytest.LogCaptureFi
         turn = await sent.until(node)
         assert (turn["status"], turn["error"]["code"]) == ("FAILED", fault.code)
         assert turn["error"]["message"] == fault.message
-        assert WRITES[name] == fault.writes
+        assert WRITES[name] in fault.writes
         check_sentence(await sent.seen(node))
         check_log(caplog, sent, fault)
         # Nothing of it is run again, and its conversation goes on.
@@ -462,10 +462,14 @@ async def test_other_mistakes_harm_nobody(settings: Settings):
             check_swallowing,
             check_long_texts,
         )
-        async with asyncio.TaskGroup() as group:
-            for check in checks:
-                group.create_task(check(node))
-        await until(lambda: node.is_idle)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for check in checks:
+                    group.create_task(check(node))
+        finally:
+            for over in OVER.values():
+                over.set()
+        await until(lambda: node.is_idle and all(it.done() for it in TASKS))
 
 
 async def check_time(node: DyingNode) -> None:
@@ -487,8 +491,6 @@ async def check_task_that_is_left(node: DyingNode) -> None:
     assert (await sent.reply(node))["content"].endswith("Done.")
     await asyncio.sleep(0.1)
     assert await sent.seen(node) == before
-    OVER["task"].set()
-    await until(lambda: all(it.done() for it in TASKS))
 
 
 async def check_turn_that_is_kept(node: DyingNode) -> None:
@@ -508,7 +510,6 @@ async def check_swallowing(node: DyingNode) -> None:
     assert (turn["status"], WRITES["swallow"]) == ("WAITING", 0)
     await sent.answer(node, "yes")
     assert (await sent.until(node))["status"] == "COMPLETED"
-    OVER["swallow"].set()  # for the run that was suspended, too
     assert (await sent.reply(node))["content"] == "You said yes."
     assert WRITES["swallow"] == 1
 
@@ -521,7 +522,9 @@ async def check_long_texts(node: DyingNode) -> None:
     (step, _) = (await sent.steps(node))["items"]
     assert "\n" not in step["title"] and len(step["title"]) <= 200
     parts = {it["type"]: it for it in (await sent.reply(node))["parts"]}
-    assert "\n" not in parts["file"]["fileName"] and "/" not in parts["file"]["fileName"]
+    (artifact,) = parts["tool_call"]["artifactIds"]
+    file = await node.client.get(f"/api/artifacts/{artifact}")
+    assert (file.status_code, file.content) == (200, b"content")
 
 
 def spins(turn_text: str) -> None:
