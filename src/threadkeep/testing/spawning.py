@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import msgspec
@@ -96,7 +97,7 @@ class Spawner:
             self._report(Report(problem=str(exc)))
             return
         self._report(Report())
-        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+        signal.signal(signal.SIGCHLD, self._reap)
         try:
             for line in lines:
                 self._follow(msgspec.json.decode(line, type=Order))
@@ -120,7 +121,7 @@ class Spawner:
         self._report(Report(order.number, pid=pid))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
-    def _reap(self) -> None:
+    def _reap(self, number: int, frame: FrameType | None) -> None:
         for pid in list(self._numbers):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
