@@ -23,6 +23,7 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
+from threadkeep.metrics import Metrics
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.programs import NodePrograms
@@ -41,8 +42,14 @@ class CodeReplies:
     """Runs the programs of agents in code."""
 
     def __init__(
-        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: NodePrograms
+        self,
+        store: Store,
+        replies: ModelReplies,
+        requests: ModelRequests,
+        programs: NodePrograms,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._store = store
         self._replies = replies
         self._requests = requests
@@ -78,6 +85,7 @@ class CodeReplies:
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
             return
+        self._metrics.replayed[code.key] += len(state.recorded)
         if state.code is None:
             yield CodeStarted(code.key, code.version)
         step = None
