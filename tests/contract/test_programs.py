@@ -16,6 +16,7 @@ from tests.making import (
     regenerated,
     said,
 )
+from threadkeep.clock import system_clock
 from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Code, Visibility
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageRefused
@@ -331,7 +332,7 @@ async def test_active_turns_are_listed_by_program_step_age_and_what_they_wait_fo
     node = Lease("a-node", 1, 10**9)
     begun = [await begin_in_code(store, await keep_conversation(store, agent), node) for _ in range(4)]
     runs, waits, released, other = (it.turn.id for it in begun)
-    config = (await keep_conversation(store, plain)).begin_turn("?", NOW)
+    config = (await keep_conversation(store, plain)).begin_turn("?", system_clock() - 60_000)
     await store.turns.begin(opened(config, node))
     refunds, asks = OpenStep("refund", NOW + 1), OpenStep("ask", NOW + 2)
     assert await store.log.renew_noting("a-node", {runs: refunds, other: None}, 9_000) == {
@@ -352,7 +353,8 @@ async def test_active_turns_are_listed_by_program_step_age_and_what_they_wait_fo
     assert await found() == every
     assert await found(code_key="orders") == every[:4] and await found(code_key="billing") == []
     assert await found(step="refund") == [runs] and await found(step="ask") == [waits]
-    assert await found(older_than_ms=10**10) == [] and await found(older_than_ms=1_000) == every
+    assert await found(older_than_ms=10**10) == []
+    assert await found(older_than_ms=30_000) == [config.turn.id]
     assert await found(waits_for="person") == [waits] and await found(waits_for="worker") == [released]
     assert await found(waits_for="nothing") == [runs, other, config.turn.id]
     seen = {it.id: it for it in await store.active.page(after=runs, offset=0, limit=2)}

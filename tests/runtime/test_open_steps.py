@@ -6,9 +6,8 @@ from collections.abc import AsyncGenerator
 from tests.runtime.nodes import Nodes
 from tests.runtime.test_programs import FakePrograms, has_ended, make_begun
 from threadkeep.domain.agent import Code
-from threadkeep.domain.events import TurnEvent, UsageReported
+from threadkeep.domain.events import Text, TurnEvent
 from threadkeep.domain.ids import TurnId, new_uuid
-from threadkeep.domain.message import Usage
 from threadkeep.domain.turn import OpenStep
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import HandOff, Together, TurnStep
@@ -80,7 +79,7 @@ def test_question_stays_open_and_what_an_earlier_run_began_is_known_when_it_ends
 
 
 def event_at(at: int) -> TurnEvent:
-    return TurnEvent(TurnId(new_uuid()), 1, at, UsageReported(Usage(1, 1), model="m"))
+    return TurnEvent(TurnId(new_uuid()), 1, at, Text("x"))
 
 
 def test_names_that_code_makes_up_are_counted_together():

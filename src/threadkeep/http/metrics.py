@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from starlette.requests import Request
 from starlette.responses import Response
 
+from threadkeep.domain.agent import Places
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.money import UNIT
 from threadkeep.handling.errors import error_response
@@ -123,15 +124,18 @@ def _of_programs(metrics: Metrics, programs: NodePrograms) -> Iterator[str]:
     help_text = "Seconds for which agents in code have kept their event loop from answering."
     blocked = {"": port.blocked_total_s if port else 0.0}
     yield from _family("threadkeep_program_blocked_seconds_total", "counter", help_text, blocked)
-    places = port.places if port else {}
+    yield from _of_places(port.places if port else {})
+
+
+def _of_places(places: Mapping[str, Places]) -> Iterator[str]:
+    """How full the threads are that run what isn't `async`."""
+    most, taken, waiting = Counter[str](), Counter[str](), Counter[str]()
+    for kind, it in places.items():
+        most[kind], taken[kind], waiting[kind] = it.most, it.taken, it.waiting
     for name, help_text, values in (
-        (
-            "places",
-            "Threads for functions of agents in code that block.",
-            {k: p.most for k, p in places.items()},
-        ),
-        ("places_taken", "Those that run one now.", {k: p.taken for k, p in places.items()}),
-        ("places_awaited", "Functions that wait for one.", {k: p.waiting for k, p in places.items()}),
+        ("places", "Threads for functions of agents in code that block.", most),
+        ("places_taken", "Threads that run one now.", taken),
+        ("places_awaited", "Functions that wait for one.", waiting),
     ):
         yield from _family(f"threadkeep_program_{name}", "gauge", help_text, _labelled("kind", values))
 

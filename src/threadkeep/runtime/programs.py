@@ -34,7 +34,7 @@ class NodePrograms:
         self._programs = programs
         self._seen_at = -SEEN_EVERY_S
         self._is_open = True
-        self._told_open = False
+        self._told_open: bool = False
         self._telling = asyncio.Lock()
         """What is told last is true."""
 
@@ -61,7 +61,7 @@ class NodePrograms:
     @property
     def running(self) -> Mapping[str, int]:
         """How many turns of each program run here."""
-        return {code.key: 0 for code in self._own} | self._running()
+        return {**{code.key: 0 for code in self._own}, **self._running()}
 
     def code_for(self, key: str) -> TurnCode:
         """What a turn that begins now needs: our version of the code, or any if we have none."""

@@ -31,4 +31,4 @@ class Workers:
     async def waiting_turns(self) -> Mapping[str, int]:
         """How many turns wait for each program that is known, on all nodes."""
         known = {it.key: 0 for it in await self._store.programs.all()}
-        return known | await self._store.absences.waiting()
+        return {**known, **await self._store.absences.waiting()}

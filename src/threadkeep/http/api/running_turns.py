@@ -16,13 +16,13 @@ from threadkeep.wire.view import PageView, rfc3339
 class RunningTurnsQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which page of the turns, and which of them."""
 
-    agent: Annotated[
-        str | None, Meta(max_length=64, description="The key of the program that is their agent.")
-    ] = None
-    step: Annotated[str | None, Meta(max_length=200, description="The step that they are in.")] = None
-    older_than_s: Annotated[
-        float | None, Meta(ge=0, le=10**9, description="How long ago they began, at least.")
-    ] = None
+    agent: (
+        Annotated[str, Meta(max_length=64, description="The key of the program that is their agent.")] | None
+    ) = None
+    step: Annotated[str, Meta(max_length=200, description="The step that they are in.")] | None = None
+    older_than_s: (
+        Annotated[float, Meta(ge=0, le=10**9, description="How long ago they began, at least.")] | None
+    ) = None
     waits_for: Annotated[
         Literal["person", "worker", "nothing"] | None, Meta(description="What they wait for.")
     ] = None

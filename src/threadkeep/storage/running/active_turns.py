@@ -17,10 +17,10 @@ _COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.
     turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
     turn.waits_for <> 'person' AND turn.lease_until < {now}, turn.step, turn.step_since, turn.waits_for"""
 _OF_CONVERSATION = """JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
-_WANTED = """id > :after AND (CAST(:code_key AS text) IS NULL OR code_key = :code_key)
+_WANTED = """(CAST(:code_key AS text) IS NULL OR code_key = :code_key)
         AND (CAST(:step AS text) IS NULL OR step = :step)
         AND (CAST(:older_than_ms AS bigint) IS NULL OR started_at <= {now} - :older_than_ms)"""
-# Few turns run, and they have an index by lease; it is read whole, then sorted. Many may wait for their
+# Few turns run, and they have an index of their own; it is read whole, then sorted. Many may wait for their
 # users: those have one by age.
 _PAGE = Statement(
     f"""WITH active AS MATERIALIZED (
@@ -28,11 +28,12 @@ _PAGE = Statement(
         WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0 AND {_WANTED}
             AND (CAST(:waits_for AS text) IS NULL OR {_WAITS_FOR} = :waits_for)
         UNION ALL
-        SELECT * FROM (SELECT {_SEEN} FROM tk_turns WHERE status = 'WAITING' AND origin = 'live' AND {_WANTED}
-            AND (CAST(:waits_for AS text) IS NULL OR :waits_for = 'person')
-            ORDER BY id LIMIT :limit + :offset) AS waiting)
+        SELECT * FROM (SELECT {_SEEN} FROM tk_turns
+            WHERE status = 'WAITING' AND origin = 'live' AND id > :after AND {_WANTED}
+                AND (CAST(:waits_for AS text) IS NULL OR :waits_for = 'person')
+            ORDER BY id LIMIT CAST(:limit AS bigint) + CAST(:offset AS bigint)) AS waiting)
     SELECT {_COLUMNS} FROM active AS turn {_OF_CONVERSATION}
-    ORDER BY turn.id LIMIT :limit OFFSET :offset"""
+    WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"""
 )
 _GET = Statement(
     f"""WITH active AS MATERIALIZED (SELECT {_SEEN} FROM tk_turns
