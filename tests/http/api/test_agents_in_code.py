@@ -200,3 +200,28 @@ async def test_metrics_count_the_processes_that_run_a_program(api: Api):
     text = (await api.as_user("root", admin=True).get("/metrics")).text
     assert 'threadkeep_program_workers{agent="orders"} 1\n' in text
     assert 'threadkeep_program_workers{agent="billing"} 0\n' in text
+
+
+async def test_turn_whose_program_nobody_has_run_for_five_minutes_fails_and_one_that_ran_waits(
+    api: Api, orders: str
+):
+    agent = await api.store.agents.get(AgentId(orders))
+    assert agent is not None
+    turns: list[str] = []
+    for version in (None, 2):
+        begun = (await keep_conversation(api.store, agent)).begin_turn("Where is it?", NOW)
+        begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders", version)))
+        await api.store.turns.begin(opened(begun, Lease("a", 1, -6 * 60_000)))
+        turns.append(begun.turn.id)
+    alice = api.as_user(ALICE)
+
+    async def has_failed() -> bool:
+        return (await alice.get(f"/api/turns/{turns[0]}")).json()["status"] == "FAILED"
+
+    await until(has_failed)
+    assert (await alice.get(f"/api/turns/{turns[0]}")).json()["error"]["code"] == "AGENT_ABSENT"
+
+    async def waits() -> bool:
+        return (await alice.get(f"/api/turns/{turns[1]}")).json()["waitsFor"] == "worker"
+
+    await until(waits)  # its user was told, too

@@ -27,7 +27,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import StateLeft, TurnStep
+from threadkeep.engine.loop import HandOff, StateLeft, TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -36,6 +36,7 @@ from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies, file_rules
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.code.programs import AWAITED_MS
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
 
@@ -139,6 +140,9 @@ class ResumedTurns:
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
         elif not self._starts.programs.can_run(code):
+            if control.stop.reason is None and not self._is_left_too_long(held, code):
+                yield HandOff()  # our programs have just become stuck, or end
+                return
             end = absent(code.key) if state.code is None else ABANDONED
         else:
             end = self._is_given_up(held, agent, is_takeover=is_takeover)
@@ -183,6 +187,10 @@ class ResumedTurns:
         if saved is None or saved.state_ref is None:
             return saved and bytes(saved.state)
         return await self._store.states.value(held.turn.id, saved.state_ref)
+
+    def _is_left_too_long(self, held: HeldTurn, code: TurnCode) -> bool:
+        """Whether nobody has had a turn's program for so long that any node ends it."""
+        return held.ownerless_ms > (AWAITED_MS if code.version is None else self._within_ms)
 
     def _is_given_up(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
         """Whether a turn has lost its node too often, or for too long."""
