@@ -33,7 +33,9 @@ export function TurnsTable({ turns, workers, at, onStopped }: Props) {
                 {runningWords[it]}
               </th>
             ))}
-            <td className="head" />
+            <th scope="col">
+              <span className="unseen">{runningWords.stop}</span>
+            </th>
           </tr>
         </thead>
         <tbody>
