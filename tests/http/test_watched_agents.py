@@ -1,9 +1,11 @@
 """What operators see of agents in code while these run."""
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,6 +17,8 @@ from threadkeep.runtime import programs
 from threadkeep.testing import running_app
 from threadkeep.testing.app import SECRET, RunningApp
 from threadkeep.testing.waiting import until
+
+DOCUMENTED = Path(__file__).parents[2] / "docs/operating.md"
 
 let_go = threading.Event()
 
@@ -73,6 +77,9 @@ async def test_steps_are_counted_by_agent_name_status_and_effect():
         assert 'threadkeep_program_places{kind="step"} 16\n' in text
         assert "threadkeep_program_blocked_seconds_total 0.0\n" in text
         assert "secret" not in text
+        families = set(re.findall(r"^# TYPE (threadkeep_program_\w+)", text, re.MULTILINE))
+        explained = set(re.findall(r"threadkeep_program_\w+", DOCUMENTED.read_text()))
+        assert families == explained
 
 
 async def test_agent_that_blocks_the_loop_is_reported_and_other_nodes_get_new_turns(
