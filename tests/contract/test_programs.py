@@ -201,6 +201,8 @@ async def test_turn_runs_where_its_code_is_or_newer_code_and_never_on_older(stor
     await store.programs.note_seen("another", [ORDERS])
     assert not await finds(Code("orders", 3))  # the other one has the code that began it
     assert await finds(ORDERS)
+    newer = [Code("orders", 3)]
+    assert await store.log.abandoned("a-node", alone=True, limit=20, codes=newer) == [begun.turn.id]
     await store.programs.close("another")
     held = await store.log.adopt(begun.turn.id, node, alone=False, codes=[Code("orders", 3)])
     assert held is not None and (held.turn.code, held.attempts) == (TurnCode("orders", 2), 1)

@@ -206,7 +206,15 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     store, node, caps = adapters.store, parts.node, parts.caps
     requests = ModelRequests(store, parts.prompts, parts.passages, settings.zone)
     replies = ModelReplies(store, parts.equipment, requests, parts.background.history, parts.background.jobs)
-    code_replies = CodeReplies(store, replies, requests, node.programs, adapters.metrics)
+    code_replies = CodeReplies(
+        store,
+        replies,
+        requests,
+        node.programs,
+        adapters.metrics,
+        patience_s=settings.agents_patience_s,
+        pause_after_s=settings.agents_pause_after_s,
+    )
     starts = TurnStarts(store, node.runner, replies, code_replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours
     node.runner.resume_with(

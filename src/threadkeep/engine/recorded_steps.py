@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from msgspec import Raw
 
-from threadkeep.domain.events import ApprovalRequest, StepChanged, TurnEvent
+from threadkeep.domain.events import ApprovalRequest, Done, StepChanged, TurnEvent
 from threadkeep.domain.parts import Part, QuestionPart, StepPart, StepStatus, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.journal import CodeStarted, JournalEntry, ReplayDiverged, StepBegun, StepEnded
@@ -89,6 +89,10 @@ class StepRecorder:
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
+        if isinstance(entry, StepBegun | StepEnded) or (
+            isinstance(entry, TurnEvent) and isinstance(entry.body, Done)
+        ):
+            self._diverged = None  # it went on after all
         match entry:
             case TurnEvent(at=at, body=StepChanged() as body):
                 self._at = at

@@ -154,7 +154,7 @@ class Runner:
         except DAMAGED as exc:
             log.error("ending turn %s with the readable part of its damaged log: %s", held.turn.id, exc)
             await self._read_readable(turn_log)
-        return self._turn_ends.end_of_waiting(held, turn_log)
+        return await self._turn_ends.end_of_waiting(held, turn_log)
 
     def count_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
         """How many of a user's turns run or start here, besides some; one whose end is visible no longer

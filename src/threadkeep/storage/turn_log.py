@@ -32,7 +32,7 @@ from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Rows, Statement
 from threadkeep.storage.messages import REPLY_OF_TURN, to_message
 from threadkeep.storage.receipts import add_receipts
-from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.spending.charges import add_charges, charging, ledger_rows
 from threadkeep.storage.text_bytes import ROW_BYTES
 from threadkeep.storage.turns import LOG_VERSION, PLAIN_LOG_VERSION, TURN_COLUMNS, to_turn
 
@@ -153,10 +153,10 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
-# A program's turn runs where its code is, or newer code, unless a node with its code is there. The columns of
-# `tk_programs` have no names in common with the turn's.
+# A program's turn runs where its code is, or newer code, unless a node with its code is there: none is, where
+# we are alone. The columns of `tk_programs` have no names in common with the turn's.
 _HAS_CODE = f"""given.key = turn.code_key AND given.version >= COALESCE(turn.code_version, given.version)
-    AND (given.version = COALESCE(turn.code_version, given.version) OR NOT EXISTS (
+    AND (given.version = COALESCE(turn.code_version, given.version) OR :alone OR NOT EXISTS (
         SELECT 1 FROM tk_programs AS program WHERE program.key = turn.code_key
             AND program.version = turn.code_version AND program.is_open
             AND program.seen_at > {{now}} - {READY_MS}))"""
@@ -344,7 +344,7 @@ class SqlTurnLog:
         """Stores chunks; returns a row for each of them that was accepted."""
         charges = [charge for chunk, _ in chunks for charge in chunk.charges]
         if charges and not receipts and self._database.dialect == "postgres":
-            rows = [row for chunk, _ in chunks for row in charge_values(chunk.charges, chunk.turn_id)]
+            rows = [row for chunk, _ in chunks for row in ledger_rows(chunk.charges, chunk.turn_id)]
             charged = _APPEND_AND_CHARGE(chunks=_to_json(chunks), charges=to_json(rows))
             return await self._database.execute(charged, urgent=True)
         query = append_query(*chunks[0]) if len(chunks) == 1 else _APPEND_ALL(chunks=_to_json(chunks))

@@ -9,7 +9,6 @@ from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, IdempotencyKey, TurnId, UserId
-from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn, TurnCode, TurnOrigin, TurnStatus
@@ -24,7 +23,7 @@ from threadkeep.storage.outside_ids import bind_conversation, bind_message
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
-from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.spending.charges import add_charges, charging, ledger_rows
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
@@ -205,19 +204,22 @@ class SqlTurns:
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).
         """
-        values = _end_values(ended, chunk, fence, queue_version)
+        reply = ended.assistant_message
         is_plain = (
             next_turn is None
             and not receipts
             and state is None
-            and not calls_in(ended.assistant_message.parts)
+            and not reply.is_large
+            and not calls_in(reply.parts)
         )
         if self._database.dialect == "postgres" and is_plain:
-            charges = to_json(charge_values(chunk.charges, chunk.turn_id))
-            done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
+            charges = to_json(ledger_rows(chunk.charges, chunk.turn_id))
+            values = _end_values(ended, chunk, fence, queue_version) | {"charges": charges}
+            done = await self._database.execute(Query(_END_IN_ONE, values))
         else:
             done = await self._database.write(
-                lambda: _end(ended, values, chunk.charges, receipts, next_turn, state)
+                lambda: _end(ended, chunk, fence, queue_version, receipts, next_turn, state),
+                heavy=reply.is_large,
             )
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
@@ -301,9 +303,9 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 
 
 def _begin_after_waiting(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
-    if (waiting_end := begun.waiting_end) is not None:
-        ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
-        if not (yield from _end(waiting_end.ended, ended, waiting_end.chunk.charges)):
+    if (end := begun.waiting_end) is not None:
+        done = yield from _end(end.ended, end.chunk, end.fence, state=end.state)
+        if not done:
             raise _moved_on()
     yield from _begin(begun, values)
 
@@ -338,7 +340,7 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
     return {"first_seq": chunk.first_seq, "last_event_seq": chunk.last_seq, "events": chunk.events}
 
 
-def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int = 0) -> dict[str, Any]:
+def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
     columns = to_columns(reply)
     return {
@@ -362,17 +364,19 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
 
 def _end(
     ended: EndedTurn,
-    values: dict[str, Any],
-    charges: Sequence[Charge],
+    chunk: LogChunk,
+    fence: int,
+    queue_version: int = 0,
     receipts: Sequence[TurnReceipt] = (),
     next_turn: BegunTurn | None = None,
     state: bytes | None = None,
 ) -> Plan[Rows]:
+    values = _end_values(ended, chunk, fence, queue_version)
     done = yield Query(_END_TURN, values)
     if done:
         yield Query(ADD_CHUNK, values)
         if receipts:
-            yield from add_receipts([(it, values["fence"]) for it in receipts])
+            yield from add_receipts([(it, fence) for it in receipts])
         yield Query(_END_REPLY, values)
         if state is not None:
             yield from keep_state(ended.conversation.id, ended.assistant_message.id, state)
@@ -381,8 +385,8 @@ def _end(
         yield Query(_FREE, values)
         if next_turn is not None:
             yield from _begin(next_turn, _begin_values(next_turn))
-        if charges:
-            yield from add_charges(charges)
+        if chunk.charges:
+            yield from add_charges(chunk.charges)
     return done
 
 
