@@ -70,6 +70,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.services.workers import Workers
 from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.tools.roles import WorkspaceRoles
@@ -210,6 +211,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         replies,
         requests,
         node.programs,
+        adapters.metrics,
         patience_s=settings.agents_patience_s,
         pause_after_s=settings.agents_pause_after_s,
     )
@@ -305,6 +307,7 @@ def _build_services(
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
         users=_build_users(settings, adapters, parts, running_turns, keys),
+        workers=Workers(store, parts.node),
         keys=keys,
         user_events=user_events,
         metrics=adapters.metrics,

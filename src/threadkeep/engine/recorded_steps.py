@@ -126,7 +126,7 @@ class StepRecorder:
         recorded = RecordedStep(
             number=number,
             step_id=begun.step_id,
-            name=ASK if begun.kind == "question" else begun.name,
+            name=name_of(begun),
             kind=_KINDS[begun.kind],
             status=_without_end(begun, is_over),
             started_at=at,
@@ -139,6 +139,11 @@ class StepRecorder:
         if shown is not None:
             recorded = replace(recorded, title=shown.title, agent=shown.agent, parent_id=shown.parent_id)
         return recorded if step.ended is None else _with_end(recorded, step.ended)
+
+
+def name_of(begun: StepBegun) -> str:
+    """A step's name for people."""
+    return ASK if begun.kind == "question" else begun.name
 
 
 def _without_end(begun: StepBegun, is_over: bool) -> StepStatus:

@@ -22,6 +22,7 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
+from threadkeep.metrics import Metrics
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.programs import NodePrograms
@@ -46,10 +47,12 @@ class CodeReplies:
         replies: ModelReplies,
         requests: ModelRequests,
         programs: NodePrograms,
+        metrics: Metrics,
         *,
         patience_s: float,
         pause_after_s: float,
     ) -> None:
+        self._metrics = metrics
         self._patience_s = patience_s
         self._pause_after_s = pause_after_s
         self._store = store
@@ -87,6 +90,7 @@ class CodeReplies:
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
             return
+        self._metrics.replayed[code.key] += len(state.recorded)
         begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
         step = None
         # Nothing is awaited between the program's start and the code that ends it.
