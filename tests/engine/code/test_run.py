@@ -35,8 +35,8 @@ from threadkeep.domain.events import (
     ToolResultStored,
     UsageReported,
 )
-from threadkeep.engine.code import codes, voices
-from threadkeep.engine.code.run import AGENT_FAILED
+from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
@@ -834,3 +834,53 @@ async def test_what_an_exception_was_made_with_is_left_out_if_the_log_cannot_hol
     await program.ends(monkeypatch)
     (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
     assert failed.error == ProgramError("builtins.ValueError", "no")
+
+
+async def test_a_text_goes_on_where_it_was_cut_off_by_a_kill():
+    world = World()
+
+    def make() -> CodeTurn:
+        @agent()
+        async def says(turn: Turn):
+            await turn.say("The answer ")
+            await turn.step(world.read, 1, effect="read")
+            if await turn.ask("Which?") == "yes":
+                await turn.say("is 42.")
+
+        return CodeTurn([says], answer=answers("yes"))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "The answer is 42."
+    ends_alike(whole, killed)
+
+
+async def test_a_write_that_the_code_gives_up_before_it_runs_is_cancelled_and_not_unknown():
+    world = World()
+
+    @agent()
+    async def gives_up(turn: Turn):
+        for number in range(20):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await turn.step(world.write, number)
+        return "Done."
+
+    turn = await CodeTurn([gives_up]).run()
+    assert isinstance(turn.end, Done)
+    ended = {it.key: it.status for it in turn.entries if isinstance(it, StepEnded)}
+    begun = [it for it in turn.entries if isinstance(it, StepBegun)]
+    assert all(it.key in ended for it in begun)
+    assert "unknown" not in [it.status for it in turn.events if isinstance(it, StepChanged)]
+
+
+async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(running, "MOST_SHOWN", 10_000)
+
+    @agent()
+    async def talks(turn: Turn):
+        while True:
+            await turn.say("x" * 1_000)
+
+    turn = await CodeTurn([talks]).run()
+    assert turn.end == Failed(codes.AGENT_FAILED, TOO_MUCH)
+    assert len(turn.shown) == 10_000

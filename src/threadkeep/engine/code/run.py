@@ -37,7 +37,7 @@ from threadkeep.engine.code.model_calls import ModelCalls, content_hash
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
-from threadkeep.engine.code.running import CodeSurroundings, RunningCode, StepLimit
+from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
 from threadkeep.engine.code.shown import ShownOutput
 from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
@@ -94,6 +94,7 @@ _AMBIGUOUS = (
     "`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` couldn't"
     " tell the two apart: put what follows each save in a `turn.scope(…)` of its own, or pass what differs."
 )
+TOO_MUCH = "The agent's code said more than a reply can hold."
 DIFFERED = "The agent's code, run again, said something else than before."
 
 
@@ -266,6 +267,8 @@ class _Serving:
             case StepLimit():
                 message = f"The agent's code took more than {most} steps in one turn."
                 return Failed(codes.STEP_LIMIT, message), "failed"
+            case ShownTooMuch():
+                return Failed(codes.AGENT_FAILED, TOO_MUCH), "failed"
             case ThreadkeepError():
                 return failed(exc), "failed"
             case _:
