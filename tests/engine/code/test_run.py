@@ -38,6 +38,7 @@ from threadkeep.domain.events import (
 from threadkeep.engine.code import codes, running, voices
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
+from threadkeep.engine.loop import Together
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
 from threadkeep.wire.programs import (
@@ -856,21 +857,28 @@ async def test_a_text_goes_on_where_it_was_cut_off_by_a_kill():
 
 async def test_a_write_that_the_code_gives_up_before_it_runs_is_cancelled_and_not_unknown():
     world = World()
+    gives_up: list[Callable[[], object]] = []
 
     @agent()
-    async def gives_up(turn: Turn):
-        for number in range(20):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(0):
-                    await turn.step(world.write, number)
-        return "Done."
+    async def changes_its_mind(turn: Turn):
+        task = asyncio.create_task(turn.step(world.write, 1))
+        loop = asyncio.get_running_loop()
+        gives_up.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        with suppress(asyncio.CancelledError):
+            await task
+        return "Then not."
 
-    turn = await CodeTurn([gives_up]).run()
+    async def hold(step: Any) -> None:
+        """The code gives up while the begin of its step is being stored."""
+        if isinstance(step, Together) and any(isinstance(it, StepBegun) for it in step.entries):
+            gives_up[0]()
+            await asyncio.sleep(0.1)
+
+    turn = await CodeTurn([changes_its_mind], on_step=hold).run()
     assert isinstance(turn.end, Done)
-    ended = {it.key: it.status for it in turn.entries if isinstance(it, StepEnded)}
-    begun = [it for it in turn.entries if isinstance(it, StepBegun)]
-    assert all(it.key in ended for it in begun)
-    assert "unknown" not in [it.status for it in turn.events if isinstance(it, StepChanged)]
+    assert world.writes == []
+    assert [it.status for it in turn.entries if isinstance(it, StepEnded)] == ["cancelled"]
+    assert [it.status for it in turn.events if isinstance(it, StepChanged)] == ["running", "cancelled"]
 
 
 async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
