@@ -56,3 +56,5 @@ async def test_process_that_does_not_start_says_why_and_none_is_left_behind(tmp_
         await until(lambda: not is_there(started["orphan"]))
         tasks["orphan"].cancel()
         await asyncio.wait((tasks["orphan"],))
+        with pytest.raises(ProcessFailed, match="that starts the others has ended"):
+            await live("late", processes)
