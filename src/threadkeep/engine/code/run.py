@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -50,10 +50,7 @@ from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.wire.programs import (
-    BUDGET_EXCEEDED,
-    MODEL_FAILED,
     MOST_OPEN_CLAIMS,
-    OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
     CallClaim,
@@ -166,11 +163,7 @@ async def run_code(
         yield event
 
 
-_SHOWN_CODES = {
-    OUTCOME_UNKNOWN: codes.OUTCOME_UNKNOWN,
-    BUDGET_EXCEEDED: BudgetExceeded.code,
-    MODEL_FAILED: GatewayError.code,
-}
+_SHOWN_CODES = {codes.OUTCOME_UNKNOWN, BudgetExceeded.code, ModelNotAllowed.code, GatewayError.code}
 """The turn's error for errors of ours that the program did not catch."""
 
 _REASONS: dict[StopReason, CancelReason] = {
@@ -412,8 +405,8 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code in _SHOWN_CODES:
-            return Failed(_SHOWN_CODES[end.code], message, retryable=end.code == MODEL_FAILED)
+        if end.code in _SHOWN_CODES and message in self._code.told_errors:
+            return Failed(end.code, message, retryable=end.code == GatewayError.code)
         return Failed(codes.AGENT_FAILED, message if end.shown else AGENT_FAILED)
 
     # What it shows

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
@@ -199,6 +199,8 @@ class RunningCode:
         """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
+        self.told_errors = set[str]()
+        """What the errors of ours say that the program has received; its own texts are not for its user."""
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -316,6 +318,8 @@ class RunningCode:
             value = ended.value if ended.ref is None else await self._load(ended.ref)
             return Result(id_, value, at=ended.at, settle=settles)
         error = ended.error or ProgramError("", "")
+        if ended.code is not None:
+            self.told_errors.add(storable(error.message))
         return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
 
     async def _load(self, ref: str) -> Raw:
