@@ -274,7 +274,7 @@ class FunctionRun:
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""
         if self.cancelled is not None:
-            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0))
+            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0.01))
         self.check_usable()
 
     def check_outside_step(self, what: str) -> None:
