@@ -136,9 +136,9 @@ def without_values(error: BaseException, most: int = 10) -> BaseException:
 
 
 def _bare(error: BaseException, most: int) -> BaseException:
+    kind = type(error)
     if isinstance(error, BaseExceptionGroup) and most > 1:
         group = cast("BaseExceptionGroup[BaseException]", error)
         return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
-    kind = type(error)
     named = {"__module__": kind.__module__}
     return cast("type[Exception]", type(kind.__qualname__, (Exception,), named))()
