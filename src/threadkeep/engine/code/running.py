@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text
-from threadkeep.domain.text import is_blank
+from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
@@ -24,7 +24,7 @@ from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.requests import SharedRequests
 from threadkeep.engine.code.voices import Voices
 from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
-from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, TooLarge
+from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.steering import Steering
@@ -37,6 +37,7 @@ from threadkeep.engine.user_requests import UserRequests
 from threadkeep.ports.tools import ToolSession
 from threadkeep.wire.programs import (
     NOTHING,
+    RESULT_INVALID,
     RESULT_TOO_LARGE,
     ClaimFailed,
     ClaimKind,
@@ -44,6 +45,7 @@ from threadkeep.wire.programs import (
     ProgramError,
     Result,
     ToProgram,
+    is_one_line,
 )
 
 MOST_STEPS = 1_000
@@ -85,10 +87,26 @@ class CodeSurroundings:
     most_steps: int = MOST_STEPS
     patience_s: float = 10.0
     """How long at least a program may claim nothing that is recorded before it counts as different."""
+    pause_after_s: float = 1.0
+    """How long a program waits for nothing but its user before its run ends."""
 
 
 class StepLimit(Exception):
     """The program has taken more steps than a turn may have."""
+
+
+class Unstorable(Exception):
+    """A value that can't be recorded: what its claim comes to instead."""
+
+    def __init__(self, error: ProgramError, code: str) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.code = code
+
+    @staticmethod
+    def too_large(message: str) -> "Unstorable":
+        """There is too much of it."""
+        return Unstorable(ProgramError("StepResultTooLarge", message), RESULT_TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +213,10 @@ class RunningCode:
         self._result_bytes = state.result_bytes
         self.steered = list(state.steered)
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
-        self.saved = state.saved_state()
-        """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
+        self.told_errors = set[str]()
+        """What the errors of ours say that the program has received; its own texts are not for its user."""
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -241,12 +259,21 @@ class RunningCode:
         return self._model_calls.index(begun.step_id) + 1
 
     async def stored(self, value: Raw) -> StoredValue:
-        """Stores a value that is too large for the log; raises TooLarge."""
+        """Stores a value that is too large for the log; raises Unstorable."""
         size = len(bytes(value))
         if size > MOST_VALUE_BYTES:
-            raise TooLarge(f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}.")
+            raise Unstorable.too_large(
+                f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}."
+            )
         if self._result_bytes + size > MOST_ALL_RESULTS_BYTES:
-            raise TooLarge(f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes.")
+            raise Unstorable.too_large(
+                f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes."
+            )
+        if not _is_recordable(value):
+            raise Unstorable(
+                ProgramError("StepResultInvalid", "A value that is recorded is JSON in UTF-8, in one line."),
+                RESULT_INVALID,
+            )
         self._result_bytes += size
         if size <= MOST_INLINE_BYTES:
             return StoredValue(value, None, size)
@@ -258,11 +285,8 @@ class RunningCode:
         """The end of a claim that came to a value; one that is too large is an error of the claim."""
         try:
             stored = await self.stored(value if isinstance(value, Raw) else Raw(_encode(value)))
-        except TooLarge as exc:
-            error = ProgramError("StepResultTooLarge", str(exc))
-            return self.failed(
-                claim, error, RESULT_TOO_LARGE, duration_ms=duration_ms, is_progress=is_progress
-            )
+        except Unstorable as exc:
+            return self.failed(claim, exc.error, exc.code, duration_ms=duration_ms, is_progress=is_progress)
         return StepEnded(
             claim.key,
             "ok",
@@ -285,6 +309,8 @@ class RunningCode:
         is_progress: bool = False,
     ) -> StepEnded:
         """The end of a claim that came to no value."""
+        if error is not None and not _is_recordable(error.args):
+            error = ProgramError(error.type, error.message)
         return StepEnded(
             claim.key,
             status,
@@ -316,9 +342,20 @@ class RunningCode:
             value = ended.value if ended.ref is None else await self._load(ended.ref)
             return Result(id_, value, at=ended.at, settle=settles)
         error = ended.error or ProgramError("", "")
+        if ended.code is not None:
+            self.told_errors.add(storable(error.message))
         return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
 
     async def _load(self, ref: str) -> Raw:
         if (content := await self.around.value(ref)) is None:
             raise LookupError("the result of a step is lost")
         return Raw(content)
+
+
+def _is_recordable(value: Raw) -> bool:
+    """Whether a value that the program encoded fits in a line of the log."""
+    try:
+        bytes(value).decode()
+    except UnicodeDecodeError:
+        return False
+    return is_one_line(value)

@@ -12,7 +12,6 @@ from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.user import User
-from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
@@ -23,6 +22,7 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
+from threadkeep.metrics import Metrics
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.programs import NodePrograms
@@ -32,6 +32,7 @@ from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.wire.programs import Start
 
 MOST_HISTORY = 1_000
 """How many messages a program can ask for at once."""
@@ -41,8 +42,19 @@ class CodeReplies:
     """Runs the programs of agents in code."""
 
     def __init__(
-        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: NodePrograms
+        self,
+        store: Store,
+        replies: ModelReplies,
+        requests: ModelRequests,
+        programs: NodePrograms,
+        metrics: Metrics,
+        *,
+        patience_s: float,
+        pause_after_s: float,
     ) -> None:
+        self._metrics = metrics
+        self._patience_s = patience_s
+        self._pause_after_s = pause_after_s
         self._store = store
         self._replies = replies
         self._requests = requests
@@ -73,15 +85,16 @@ class CodeReplies:
             return
         try:
             model = self._replies.model_of(held.turn, NEW_TURN)
-            program = await self._program(user, held, state, code)
-            around = await self._around(user, agent, held, control, model, program)
+            start = await self._start(user, held, state, code)
+            around = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
             return
-        if state.code is None:
-            yield CodeStarted(code.key, code.version)
+        self._metrics.replayed[code.key] += len(state.recorded)
+        begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
         step = None
-        async with aclosing(run_code(held.turn, around, state=state, opening=opening)) as steps:
+        # Nothing is awaited between the program's start and the code that ends it.
+        async with aclosing(run_code(held.turn, around, state=state, opening=(*begun, *opening))) as steps:
             async for step in steps:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
@@ -94,8 +107,9 @@ class CodeReplies:
         held: HeldTurn,
         control: TurnControl,
         model: ConnectedModel,
-        program: ProgramRun,
+        start: Start,
     ) -> CodeSurroundings:
+        """What the program runs with; it is started last, when nothing can fail any more."""
         replies, turn = self._replies, held.turn
         equipment = replies.equipment
         account = await equipment.spending.of_program(user, held, agent)
@@ -114,16 +128,19 @@ class CodeReplies:
             await persist(lambda: self._store.states.add_value(turn.id, turn.conversation_id, id_, content))
             return id_
 
+        tools = replies.turn_tools(user, agent, held, control, model)
+        requests = replies.user_requests(agent, held, control)
+        assert self._programs.port is not None
         return CodeSurroundings(
-            program=program,
+            program=self._programs.port.start(start),
             models=models,
             spending=account.of_call,
-            tools=replies.turn_tools(user, agent, held, control, model),
+            tools=tools,
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,
-            requests=replies.user_requests(agent, held, control),
+            requests=requests,
             keep_value=keep_value,
-            value=lambda id_: self._store.states.value(turn.id, id_),
+            value=lambda id_: persist(lambda: self._store.states.value(turn.id, id_)),
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             history=history,
             result_tokens=model.model.context_tokens // 4,
@@ -132,13 +149,15 @@ class CodeReplies:
             stop=control.stop,
             steering=control.steering,
             most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            patience_s=self._patience_s,
+            pause_after_s=self._pause_after_s,
         )
 
-    async def _program(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> ProgramRun:
-        """Runs the program's function from the top."""
+    async def _start(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> Start:
+        """What a run of the program begins with."""
         turn, conversation = held.turn, held.conversation
         message = await self._store.messages.get(conversation.id, turn.user_message_id)
-        start = start_of(
+        return start_of(
             turn,
             conversation,
             user,
@@ -150,8 +169,6 @@ class CodeReplies:
             kept=await self._state(held, state, message),
             saved={scope: await self._value(held, it.value, it.ref) for scope, it in state.saved.items()},
         )
-        assert self._programs.port is not None
-        return self._programs.port.start(start)
 
     async def _state(self, held: HeldTurn, state: CodeState, question: Message | None) -> bytes | None:
         """The state as the turn last saved it, else that of the nearest reply before it on its path."""
