@@ -670,3 +670,22 @@ async def test_progress_is_a_number(wrong: Any):
 
     end, _ = await run_once(it)
     assert end.text == "end"
+
+
+async def test_arguments_of_a_call_are_json():
+    @tool(effect="read")
+    def looks(f: Any) -> str:
+        return str(f)
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        for called in ("search", looks):
+            with pytest.raises(NotJson, match=r"The arguments of `(search|looks)` can't be written as JSON"):
+                await turn.call(called, {"f": object()})
+        await turn.call("search", {"on": datetime(2026, 11, 19, tzinfo=UTC), "both": (1, 2)})
+        return "end"
+
+    peer = Peer(it, Journal(), Script(call=lambda _: Raw(msgspec.json.encode(CallReturned("ok", "")))))
+    assert (await peer.end()).text == "end"
+    (claim,) = [it for it in peer.received if isinstance(it, CallClaim)]
+    assert claim.arguments == {"on": "2026-11-19T00:00:00Z", "both": [1, 2]}

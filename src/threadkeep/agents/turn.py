@@ -28,7 +28,7 @@ from threadkeep.agents.replies import (
 from threadkeep.agents.run import FunctionRun, checked, current_step, is_in_step
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
-from threadkeep.agents.values import Unstorable, convert, decode, encode
+from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AskClaim,
@@ -358,7 +358,11 @@ class Turn(TurnFacts):
 
     async def call(self, tool: "str | Tool[..., Any]", arguments: Mapping[str, Any] | None = None) -> Any:
         """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
-        given = dict(arguments or {})
+        name = tool.name if isinstance(tool, Tool) else tool
+        try:
+            given = cast("dict[str, Any]", plain(dict(arguments or {})))
+        except Unstorable as exc:
+            raise NotJson(f"The arguments of `{name}` can't be written as JSON: {exc}.") from exc
         if isinstance(tool, Tool):
             return await take(self._run, self._shared.steps, tool_step(tool, given, None, self._scope))
         return await self._call_server(tool, given, None)
