@@ -215,7 +215,7 @@ class Turn(TurnFacts):
         self,
         fn: Callable[..., Any],
         *args: Any,
-        effect: Effect = "write",
+        effect: Effect | None = None,
         access: StepAccess = "allow",
         name: str | None = None,
         key: object = None,
@@ -228,7 +228,8 @@ class Turn(TurnFacts):
         """Calls a function once, whatever crashes; returns what is recorded of it.
 
         `effect` says what a repetition would do: `read` changes nothing, `idempotent` may be repeated,
-        `write` may not. A write that was cut off raises OutcomeUnknown.
+        `write` may not, and is what a step is if nothing says otherwise. A write that was cut off raises
+        OutcomeUnknown. Where the function is a tool, its own effect and access can only be made stricter.
         """
         options = StepOptions(
             effect=effect,
