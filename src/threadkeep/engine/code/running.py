@@ -215,6 +215,9 @@ class RunningCode:
         """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
+        self._failures = {
+            _failure_of(it): it for it in (*state.optional.values(), *state.recorded) if it.code
+        }
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -333,6 +336,12 @@ class RunningCode:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
         self.claims.end(ended)
+        if ended.code:
+            self._failures[_failure_of(ended)] = ended
+
+    def failure(self, code: str, message: str) -> StepEnded | None:
+        """How the claim failed that the program was told of in these words."""
+        return self._failures.get((code, message))
 
     async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
         """What the program receives of a claim that has ended."""
@@ -346,6 +355,11 @@ class RunningCode:
         if (content := await self.around.value(ref)) is None:
             raise LookupError("the result of a step is lost")
         return Raw(content)
+
+
+def _failure_of(ended: StepEnded) -> tuple[str | None, str]:
+    """What the program is told of a claim that failed with an error of ours."""
+    return ended.code, ended.error.message if ended.error else ""
 
 
 def _is_recordable(value: Raw) -> bool:
