@@ -24,6 +24,7 @@ from threadkeep.agents import (
     tool,
 )
 from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
     Done,
     Failed,
@@ -40,7 +41,14 @@ from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
 from threadkeep.engine.stop import Stop
-from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    ModelStopped,
+    ModelUsage,
+    TextDelta,
+    ToolUse,
+)
 from threadkeep.wire.programs import (
     RESULT_INVALID,
     Cancel,
@@ -892,3 +900,45 @@ async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: py
     turn = await CodeTurn([talks]).run()
     assert turn.end == Failed(codes.AGENT_FAILED, TOO_MUCH)
     assert len(turn.shown) == 10_000
+
+
+@pytest.mark.parametrize(
+    "error", [GatewayUnavailable("The model is down."), GatewayError("The gateway refuses its key.")]
+)
+async def test_a_model_that_fails_ends_the_turn_with_its_sentence_wherever_it_is_killed(error: GatewayError):
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+            return "End."
+
+        return CodeTurn([asks], gateway=models([error]))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.end == Failed(error.code, error.message, retryable=error.retryable)
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_is_not_allowed_is_no_budget_that_is_used_up():
+    heard: list[str] = []
+
+    @agent()
+    async def asks(turn: Turn):
+        try:
+            await turn.model("Hi.", model="nope")
+        except ModelFailed as exc:
+            heard.append(str(exc))
+            raise
+
+    turn = await CodeTurn([asks], gateway=models([ModelNotAllowed("The agent doesn't offer nope.")])).run()
+    assert turn.end == Failed("MODEL_NOT_ALLOWED", "The agent doesn't offer nope.")
+    assert heard == ["The agent doesn't offer nope."]
+
+
+async def test_a_budget_that_is_used_up_ends_the_turn_with_its_sentence():
+    @agent()
+    async def asks(turn: Turn):
+        await turn.model("Hi.")
+
+    turn = await CodeTurn([asks], gateway=models([BudgetExceeded("No more today.")])).run()
+    assert turn.end == Failed("BUDGET_EXCEEDED", "No more today.")

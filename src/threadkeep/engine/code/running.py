@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text
-from threadkeep.domain.text import is_blank, storable
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
@@ -223,8 +223,9 @@ class RunningCode:
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
-        self.told_errors = set[str]()
-        """What the errors of ours say that the program has received; its own texts are not for its user."""
+        self._failures = {
+            _failure_of(it): it for it in (*state.optional.values(), *state.recorded) if it.code
+        }
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -346,6 +347,12 @@ class RunningCode:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
         self.claims.end(ended)
+        if ended.code:
+            self._failures[_failure_of(ended)] = ended
+
+    def failure(self, code: str, message: str) -> StepEnded | None:
+        """How the claim failed that the program was told of in these words."""
+        return self._failures.get((code, message))
 
     async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
         """What the program receives of a claim that has ended."""
@@ -353,14 +360,17 @@ class RunningCode:
             value = ended.value if ended.ref is None else await self._load(ended.ref)
             return Result(id_, value, at=ended.at, settle=settles)
         error = ended.error or ProgramError("", "")
-        if ended.code is not None:
-            self.told_errors.add(storable(error.message))
         return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
 
     async def _load(self, ref: str) -> Raw:
         if (content := await self.around.value(ref)) is None:
             raise LookupError("the result of a step is lost")
         return Raw(content)
+
+
+def _failure_of(ended: StepEnded) -> tuple[str | None, str]:
+    """What the program is told of a claim that failed with an error of ours."""
+    return ended.code, ended.error.message if ended.error else ""
 
 
 def _is_recordable(value: Raw) -> bool:
