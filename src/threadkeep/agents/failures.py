@@ -37,6 +37,8 @@ from threadkeep.wire.programs import (
 
 MOST_MESSAGE_CHARACTERS = 16_384
 MOST_ARGUMENT_BYTES = 64 * 1024
+MOST_OF_A_GROUP = 10
+"""How many exceptions that were raised together are logged."""
 
 _CLASSES: dict[str, type[TurnError]] = {
     OUTCOME_UNKNOWN: OutcomeUnknown,
@@ -124,14 +126,22 @@ def leading(error: BaseException) -> BaseException:
     return ours[0] if ours else inner[0] if len(inner) == 1 else group
 
 
-def without_values(error: BaseException, most_causes: int = 10) -> BaseException:
-    """An exception for the log: its class, its traceback and its causes, without what they say."""
-    kind = cast(
-        "type[Exception]",
-        type(type(error).__qualname__, (Exception,), {"__module__": type(error).__module__}),
-    )
-    bare = kind().with_traceback(error.__traceback__)
+def without_values(error: BaseException, most_causes: int = 10) -> Exception:
+    """An exception for the log: its class, its traceback and its causes. Only ours say what is wrong."""
+    bare = _without_message(error, most_causes).with_traceback(error.__traceback__)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and most_causes > 1:
         bare.__cause__ = without_values(cause, most_causes - 1)
     return bare
+
+
+def _without_message(error: BaseException, most_causes: int) -> Exception:
+    if isinstance(error, BaseExceptionGroup) and most_causes > 1:
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        several = [without_values(it, most_causes - 1) for it in group.exceptions[:MOST_OF_A_GROUP]]
+        return ExceptionGroup("several at once", several)
+    of = error.__class__
+    name, module = of.__qualname__, of.__module__
+    kind = cast("type[Exception]", type(name, (Exception,), {"__module__": module}))
+    hint = error.hint if isinstance(error, TurnError) and module == TurnError.__module__ else None
+    return kind(hint) if hint else kind()

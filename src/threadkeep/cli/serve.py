@@ -51,6 +51,12 @@ def add_serve(command: argparse.ArgumentParser) -> None:
         help="an agent in code to run, or a list of them; can be given several times",
     )
     command.add_argument(
+        "--check-agents",
+        action="store_true",
+        default=None,
+        help="after each turn of an agent in code, run its function again and log what differs",
+    )
+    command.add_argument(
         "--require-token",
         action="store_true",
         default=None,
@@ -145,6 +151,8 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     if (file := settings_file().absolute()).exists():
         yield f"Settings: {file}"
     yield f"Model: {_model(settings)}"
+    if settings.agents and settings.check_agents:
+        yield "Agents in code are checked after each turn: what they do outside steps happens twice."
     yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 

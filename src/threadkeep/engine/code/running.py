@@ -22,7 +22,7 @@ from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.requests import SharedRequests
 from threadkeep.engine.code.voices import Voices
-from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
+from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, TooLarge
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
@@ -37,11 +37,9 @@ from threadkeep.ports.tools import ToolSession
 from threadkeep.wire.programs import (
     NOTHING,
     RESULT_TOO_LARGE,
-    ClaimFailed,
     ClaimKind,
     Effect,
     ProgramError,
-    Result,
     ToProgram,
 )
 
@@ -64,6 +62,8 @@ class CodeSurroundings:
     """The models for one call: the one that the program names, or its turn's."""
     spending: Callable[[str], ModelSpending]
     """Who pays for one call, by its name in the turn."""
+    own_call: Callable[[str | None], CallPaid]
+    """What the ledger notes of a call that the program made itself, with the cost that it names."""
     tools: TurnTools
     toolbox: Callable[[ToolSession | None], Toolbox]
     """The tools of a session of the turn's own, whose results are stored as those of others."""
@@ -309,16 +309,3 @@ class RunningCode:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
         self.claims.end(ended)
-
-    async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
-        """What the program receives of a claim that has ended."""
-        if ended.status == "ok":
-            value = ended.value if ended.ref is None else await self._load(ended.ref)
-            return Result(id_, value, at=ended.at, settle=settles)
-        error = ended.error or ProgramError("", "")
-        return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
-
-    async def _load(self, ref: str) -> Raw:
-        if (content := await self.around.value(ref)) is None:
-            raise LookupError("the result of a step is lost")
-        return Raw(content)

@@ -4,19 +4,17 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from msgspec import Raw
-
-from threadkeep.domain.agent import Agent, Code, OnCrash
+from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid
-from threadkeep.domain.message import Message, MessageWindow
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
-from threadkeep.engine.code.start import as_clients_have, as_models_receive, start_of
+from threadkeep.engine.code.start import as_clients_have, as_models_receive
 from threadkeep.engine.ending import failed
 from threadkeep.engine.journal import CodeStarted
 from threadkeep.engine.loop import HandOff, TurnStep
@@ -25,11 +23,12 @@ from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.programs import NodePrograms
 from threadkeep.services.equipment import limits_of
 from threadkeep.services.path import latest_messages
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
 
@@ -41,20 +40,18 @@ class CodeReplies:
     """Runs the programs of agents in code."""
 
     def __init__(
-        self, store: Store, replies: ModelReplies, requests: ModelRequests, programs: NodePrograms
+        self,
+        store: Store,
+        replies: ModelReplies,
+        requests: ModelRequests,
+        starts: ProgramStarts,
+        checks: CodeChecks,
     ) -> None:
         self._store = store
         self._replies = replies
         self._requests = requests
-        self._programs = programs
-
-    def _code_of(self, held: HeldTurn) -> Code | None:
-        """The code that runs a turn on this node: of the version that began it, else a higher one."""
-        needed = held.turn.code
-        if needed is None or self._programs.port is None:
-            return None
-        fitting = (it for it in self._programs.codes if it.key == needed.key)
-        return next((it for it in fitting if it.version >= (needed.version or 0)), None)
+        self._starts = starts
+        self._checks = checks
 
     async def steps(
         self,
@@ -67,13 +64,15 @@ class CodeReplies:
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps. The caller stores each step before the next."""
-        code = self._code_of(held)
+        turn, code = held.turn, self._starts.code_of(held.turn)
         if code is None:  # a node that has the program runs it
             yield HandOff()
             return
         try:
-            model = self._replies.model_of(held.turn, NEW_TURN)
-            program = await self._program(user, held, state, code)
+            model = self._replies.model_of(turn, NEW_TURN)
+            program = await self._starts.start(
+                user, turn, held.conversation, state, code, run=held.fence, attempt=held.attempts
+            )
             around = await self._around(user, agent, held, control, model, program)
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
@@ -81,11 +80,12 @@ class CodeReplies:
         if state.code is None:
             yield CodeStarted(code.key, code.version)
         step = None
-        async with aclosing(run_code(held.turn, around, state=state, opening=opening)) as steps:
+        async with aclosing(run_code(turn, around, state=state, opening=opening)) as steps:
             async for step in steps:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
             await self._replies.follow_up(agent, held, model)
+            self._checks.begin(user, agent, turn, held.conversation)
 
     async def _around(
         self,
@@ -118,6 +118,7 @@ class CodeReplies:
             program=program,
             models=models,
             spending=account.of_call,
+            own_call=account.own_call,
             tools=replies.turn_tools(user, agent, held, control, model),
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,
@@ -133,40 +134,6 @@ class CodeReplies:
             steering=control.steering,
             most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
         )
-
-    async def _program(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> ProgramRun:
-        """Runs the program's function from the top."""
-        turn, conversation = held.turn, held.conversation
-        message = await self._store.messages.get(conversation.id, turn.user_message_id)
-        start = start_of(
-            turn,
-            conversation,
-            user,
-            message,
-            code,
-            state,
-            run=held.fence,
-            attempt=held.attempts,
-            kept=await self._state(held, state, message),
-            saved={scope: await self._value(held, it.value, it.ref) for scope, it in state.saved.items()},
-        )
-        assert self._programs.port is not None
-        return self._programs.port.start(start)
-
-    async def _state(self, held: HeldTurn, state: CodeState, question: Message | None) -> bytes | None:
-        """The state as the turn last saved it, else that of the nearest reply before it on its path."""
-        if (saved := state.saved_state()) is not None:
-            return await self._value(held, saved.state, saved.state_ref)
-        before = question.parent_id if question else None
-        return await self._store.states.before(held.conversation.id, before)
-
-    async def _value(self, held: HeldTurn, value: Raw, ref: str | None) -> bytes:
-        if ref is None:
-            return bytes(value)
-        content = await self._store.states.value(held.turn.id, ref)
-        if content is None:
-            raise LookupError("a saved value is lost")
-        return content
 
     async def _history(self, held: HeldTurn, limit: int | None) -> Sequence[Mapping[str, Any]]:
         """The messages before the turn's, as clients have them, oldest first."""

@@ -21,12 +21,13 @@ SpendingKey = tuple[str, str, str, str]
 """A row of `tk_spending`: scope, scope_id, period and currency."""
 
 LEDGER_COLUMNS = """id, user_id, agent_id, key_id, purpose, model, input_tokens, output_tokens,
-    cache_read_tokens, cache_write_tokens, estimated, cost, currency, turns, at, day"""
+    cache_read_tokens, cache_write_tokens, estimated, cost, currency, turns, at, day,
+    reported, reported_cost"""
 _TYPES = [
     *("uuid", "text", "uuid", "uuid", "text", "text", "bigint", "bigint", "bigint", "bigint", "boolean"),
-    *("bigint", "text", "bigint", "bigint", "text", "uuid", "uuid"),
+    *("bigint", "text", "bigint", "bigint", "text", "boolean", "bigint", "uuid", "uuid"),
 ]
-_EXTRACTED = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(16))
+_EXTRACTED = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(18))
 MOST_COUNTED = MOST * UNIT
 """Of what is spent: no budget is larger, and the databases' numbers hardly are."""
 _SPENDING = "tk_spending (scope, scope_id, period, currency, spent, reserved)"
@@ -45,7 +46,7 @@ def charging(accepted: str | None = None) -> str:
     A call that is in the ledger already changes nothing.
     """
     given = ", ".join(f"CAST(value ->> {at} AS {type_})" for at, type_ in enumerate(_TYPES))
-    where = f"WHERE CAST(value ->> 17 AS uuid) IN (SELECT {accepted})" if accepted else ""
+    where = f"WHERE CAST(value ->> 19 AS uuid) IN (SELECT {accepted})" if accepted else ""
     return f"""given ({LEDGER_COLUMNS}, reservation_id, turn_id) AS (
         SELECT {given} FROM json_array_elements(CAST(:charges AS json)) {where}),
     charged AS (INSERT INTO tk_ledger ({LEDGER_COLUMNS}) SELECT {LEDGER_COLUMNS} FROM given
@@ -101,15 +102,21 @@ def charge_values(charges: Iterable[Charge], turn_id: TurnId | None = None) -> l
             charge.id, charge.payer.user_id, charge.payer.agent_id, charge.payer.key_id, charge.purpose,
             charge.model, charge.usage.input_tokens, charge.usage.output_tokens,
             charge.usage.cache_read_tokens, charge.usage.cache_write_tokens, charge.usage.estimated,
-            *_cost_values(charge.usage.cost), int(charge.is_first), charge.at, charge.day,
-            charge.reservation_id, turn_id,
+            *_cost_values(charge), int(charge.is_first), charge.at, charge.day,
+            charge.is_reported, _amount(charge.reported_cost), charge.reservation_id, turn_id,
         )
         for charge in charges
     ]  # fmt: skip
 
 
-def _cost_values(cost: Cost | None) -> tuple[int | None, str | None]:
-    return (cost.trillionths, cost.currency) if cost else (None, None)
+def _cost_values(charge: Charge) -> tuple[int | None, str | None]:
+    """Our cost, and the currency of all costs of the call."""
+    known = charge.usage.cost or charge.reported_cost
+    return _amount(charge.usage.cost), known and known.currency
+
+
+def _amount(cost: Cost | None) -> int | None:
+    return cost and cost.trillionths
 
 
 def add_charges(charges: Sequence[Charge]) -> Plan[None]:
