@@ -105,7 +105,7 @@ LAYERS: dict[str, set[str]] = {
     # What agents in code are written with: it runs in other programs, too.
     "agents": {"wire", "domain"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
-    "testing": {"bootstrap", "agents", "client", "http", "wire", "domain", "settings"},
+    "testing": {"bootstrap", "agents", "client", "http", "log", "storage", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
     "choices": set(),
     "clock": set(),

@@ -20,7 +20,6 @@ from tests.postgres import Postgres
 from threadkeep import Settings
 from threadkeep.agents import Turn, agent
 from threadkeep.domain.errors import StorageError
-from threadkeep.engine.code import run
 from threadkeep.runtime import heartbeat
 from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, until
 
@@ -30,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
 
 SAID = "Order 7 costs 120 €.\n\nYour money is back."
 WAIT_S = 30
+HURRIED: dict[str, Any] = {"agents_pause_after_s": 0.1}
 
 
 class Shop:
@@ -174,10 +174,10 @@ async def settings_on(
     database: str, model: ScriptedModel, folder: Path, postgres: Postgres
 ) -> AsyncGenerator[Settings]:
     if database == "sqlite":
-        yield settings_of(model, folder, f"sqlite:///{folder}/data/threadkeep.db")
+        yield settings_of(model, folder, f"sqlite:///{folder}/data/threadkeep.db", **HURRIED)
         return
     url = postgres.borrow_database(TEMPLATE)
-    yield settings_of(model, folder, url)
+    yield settings_of(model, folder, url, **HURRIED)
     postgres.give_back(url)
 
 
@@ -192,7 +192,6 @@ async def test_program_survives_the_death_of_its_node_at_every_commit(
     death: Death,
 ):
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.1)
     model.otherwise = kind_sentence
     statuses = Counter[str]()
     async with settings_on(database, model, tmp_path, postgres) as settings:

@@ -139,11 +139,11 @@ class _Attempts:
         step = self._step
         fn = self._run.agent.function_of(step.name, step.effect, step.fn)
         call = functools.partial(self._call_with_arguments, fn)
+        if inspect.iscoroutinefunction(fn):
+            return await call()
         if inspect.isasyncgenfunction(fn):
             async with aclosing(call()) as pieces:
                 return await self._stream(pieces)
-        if inspect.iscoroutinefunction(fn):
-            return await call()
         threads = self._run.threads.steps
         if inspect.isgeneratorfunction(fn):
             return await self._stream(_in_thread(self._run, await threads.run(self._run, call)))

@@ -37,8 +37,6 @@ from threadkeep.wire.programs import (
 
 MOST_MESSAGE_CHARACTERS = 16_384
 MOST_ARGUMENT_BYTES = 64 * 1024
-MOST_OF_A_GROUP = 10
-"""How many exceptions that were raised together are logged."""
 
 _CLASSES: dict[str, type[TurnError]] = {
     OUTCOME_UNKNOWN: OutcomeUnknown,
@@ -56,7 +54,7 @@ _ENDS_AN_ITERATION = (StopIteration, StopAsyncIteration)
 
 def record(error: BaseException) -> ProgramError:
     """An exception as it is recorded: without its traceback."""
-    kind = type(error)
+    kind = error.__class__
     return ProgramError(f"{kind.__module__}.{kind.__qualname__}", message_of(error), _arguments(error))
 
 
@@ -126,22 +124,27 @@ def leading(error: BaseException) -> BaseException:
     return ours[0] if ours else inner[0] if len(inner) == 1 else group
 
 
-def without_values(error: BaseException, most_causes: int = 10) -> Exception:
-    """An exception for the log: its class, its traceback and its causes. Only ours say what is wrong."""
-    bare = _without_message(error, most_causes).with_traceback(error.__traceback__)
+def without_values(error: BaseException, most: int = 10) -> BaseException:
+    """An exception for the log: its class, its traceback, its causes and those that it groups; so many of
+    them at most, one in another. Only ours say what is wrong.
+    """
+    bare = _bare(error, most).with_traceback(error.__traceback__)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and most_causes > 1:
-        bare.__cause__ = without_values(cause, most_causes - 1)
+    if cause is not None and most > 1:
+        bare.__cause__ = without_values(cause, most - 1)
     return bare
 
 
-def _without_message(error: BaseException, most_causes: int) -> Exception:
-    if isinstance(error, BaseExceptionGroup) and most_causes > 1:
+def _bare(error: BaseException, most: int) -> BaseException:
+    if isinstance(error, BaseExceptionGroup) and most > 1:
         group = cast("BaseExceptionGroup[BaseException]", error)
-        several = [without_values(it, most_causes - 1) for it in group.exceptions[:MOST_OF_A_GROUP]]
-        return ExceptionGroup("several at once", several)
-    of = error.__class__
-    name, module = of.__qualname__, of.__module__
-    kind = cast("type[Exception]", type(name, (Exception,), {"__module__": module}))
-    hint = error.hint if isinstance(error, TurnError) and module == TurnError.__module__ else None
-    return kind(hint) if hint else kind()
+        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
+    return _named(error)
+
+
+def _named(error: BaseException) -> Exception:
+    kind = type(error)
+    named = {"__module__": kind.__module__}
+    bare = cast("type[Exception]", type(kind.__qualname__, (Exception,), named))
+    hint = error.hint if isinstance(error, TurnError) and kind.__module__ == TurnError.__module__ else None
+    return bare(hint) if hint else bare()

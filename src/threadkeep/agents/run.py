@@ -14,6 +14,7 @@ from msgspec import Raw
 from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import (
     AgentError,
+    AmbiguousStep,
     NotJson,
     StepInsideStep,
     TurnCancelled,
@@ -29,6 +30,7 @@ from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    AMBIGUOUS,
     MOST_OPEN_CLAIMS,
     NOTHING,
     Ack,
@@ -98,6 +100,8 @@ class FunctionRun:
         self.calls: set[asyncio.Task[Any]] = set()
         """Those that threads wait for."""
         self.saved = dict(start.saved)
+        self.read_saved: set[str] = set()
+        """The scopes whose saved point the function has looked at."""
         self.now_ms = start.at
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
@@ -246,7 +250,8 @@ class FunctionRun:
     def _refuse(self, refused: Refused) -> None:
         log.error('agent "%s": the server refused a message: %s', self.agent.key, refused.message)
         if refused.re is not None:
-            self._fail(refused.re, TurnMisused(refused.message))
+            kind = AmbiguousStep if refused.code == AMBIGUOUS else TurnMisused
+            self._fail(refused.re, kind(refused.message))
         else:
             self.cancel("lost")
 
@@ -278,7 +283,7 @@ class FunctionRun:
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""
         if self.cancelled is not None:
-            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0))
+            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0.01))
         self.check_usable()
 
     def check_outside_step(self, what: str) -> None:

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from threadkeep.domain.agent import Places
+
 IDLE_S = 60.0
 
 
@@ -60,6 +62,12 @@ class Threads:
             return await job.returned
         finally:
             self._forget(job)
+
+    @property
+    def places(self) -> Places:
+        """How full they are."""
+        with self._changed:
+            return Places(self._most, self._count - self._idle, len(self._jobs))
 
     def keeps_waiting(self, owner: object) -> bool:
         """Whether a function of this owner waits for a thread."""

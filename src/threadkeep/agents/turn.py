@@ -477,7 +477,13 @@ class Turn(TurnFacts):
             raise NotJson("What is saved can't be written as JSON", str(exc)) from exc
 
         def make(id_: int) -> SaveClaim:
-            return SaveClaim(id=id_, value=encoded, scope=self._scope, state=self._run.changed_state())
+            return SaveClaim(
+                id=id_,
+                value=encoded,
+                scope=self._scope,
+                state=self._run.changed_state(),
+                is_read=self._scope in self._run.read_saved,
+            )
 
         await self._run.claim("turn.save", make)
         self._run.saved[self._scope] = encoded
@@ -485,6 +491,7 @@ class Turn(TurnFacts):
     @property
     def saved(self) -> Any:
         """The last value that was saved in this scope."""
+        self._run.read_saved.add(self._scope)
         saved = self._run.saved.get(self._scope)
         return None if saved is None else decode(saved)
 

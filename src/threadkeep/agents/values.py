@@ -12,6 +12,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from threadkeep.wire.programs import is_one_line
+
 MOST_RESULT_BYTES = 8 * 1024 * 1024
 
 _DEFINITE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
@@ -26,9 +28,11 @@ def encode(value: object) -> bytes:
     """A value as JSON; raises Unstorable."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=_as_json)
+        if not is_one_line(encoded):  # a `Raw` goes in as it is
+            encoded = msgspec.json.format(encoded, indent=-1)
     except _DEFINITE as exc:
         raise Unstorable(_reason(exc)) from exc
-    if b"null" in encoded:
+    if b"null" in encoded and value is not None:
         _refuse_nan(value)
     return encoded
 

@@ -72,6 +72,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.services.workers import Workers
 from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.tools.roles import WorkspaceRoles
@@ -213,7 +214,16 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     store, node, caps = adapters.store, parts.node, parts.caps
     requests = ModelRequests(store, parts.prompts, parts.passages, settings.zone)
     replies = ModelReplies(store, parts.equipment, requests, parts.background.history, parts.background.jobs)
-    code_replies = CodeReplies(store, replies, requests, parts.program_starts, parts.code_checks)
+    code_replies = CodeReplies(
+        store,
+        replies,
+        requests,
+        parts.program_starts,
+        parts.code_checks,
+        adapters.metrics,
+        patience_s=settings.agents_patience_s,
+        pause_after_s=settings.agents_pause_after_s,
+    )
     starts = TurnStarts(store, node.runner, replies, code_replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours
     node.runner.resume_with(
@@ -307,6 +317,7 @@ def _build_services(
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
         users=_build_users(settings, adapters, parts, running_turns, keys),
+        workers=Workers(store, parts.node),
         keys=keys,
         user_events=user_events,
         metrics=adapters.metrics,

@@ -189,6 +189,27 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockedLoop:
+    """The event loop that programs share doesn't answer: one of them computes or blocks."""
+
+    agent: str | None
+    """The program that blocks it, by its key, if that is known."""
+    place: str
+    """The file, line and function."""
+    ms: int
+    """For how long so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """How many functions of programs can run at once, how many do, and how many wait for others to end."""
+
+    most: int
+    taken: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class AgentCode:
     """The program that an agent is, as its newest code declares it."""
 

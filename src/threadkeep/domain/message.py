@@ -16,6 +16,8 @@ from threadkeep.domain.money import Cost, add_costs
 from threadkeep.domain.parts import (
     FilePart,
     Parts,
+    TextPart,
+    ThoughtPart,
     ThoughtStep,
     artifact_ids_of,
     card_of,
@@ -55,6 +57,9 @@ class MessageStatus(Choice):
     CANCELLED = "CANCELLED"
     OVERWRITTEN = "OVERWRITTEN"
 
+
+MANY_PARTS, MUCH_TEXT = 300, 1 << 20
+"""A reply with more parts, or characters, is made and encoded beside the event loop."""
 
 ENDS = frozenset({MessageStatus.COMPLETED, MessageStatus.FAILED, MessageStatus.CANCELLED})
 
@@ -164,6 +169,12 @@ class Message:
         if self.role is MessageRole.ASSISTANT:
             return self.status is not MessageStatus.COMPLETED
         return any(isinstance(part, FilePart) for part in self.parts)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether encoding it would keep the event loop."""
+        texts = (part.text for part in self.parts if isinstance(part, TextPart | ThoughtPart))
+        return len(self.parts) > MANY_PARTS or sum(map(len, texts)) > MUCH_TEXT
 
     @property
     def shown_status(self) -> MessageStatus:

@@ -28,7 +28,7 @@ from threadkeep.domain.events import (
     UserMessage,
 )
 from threadkeep.domain.ids import MessageId, PayloadId, TurnId
-from threadkeep.domain.message import Failure, Message, MessageStatus, Usage
+from threadkeep.domain.message import MANY_PARTS, MUCH_TEXT, Failure, Message, MessageStatus, Usage
 from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
@@ -98,9 +98,15 @@ class Folding:
         self._end: Done | Failed | None = None
         self._ended_at: int | None = None
         self._model: str | None = None
+        self._characters = 0
         self.last_seq = 0
         self.call_seq = 0
         """The number of the event that began the last model call."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether making the reply would keep the event loop."""
+        return self._characters > MUCH_TEXT or len(self._parts) > MANY_PARTS
 
     @property
     def parts(self) -> Sequence[Part]:
@@ -221,6 +227,7 @@ class Folding:
                 return MessageStatus.STREAMING if self.last_seq > 1 else current
 
     def _grow(self, kind: Literal["text", "thought"], text: str, at: int) -> None:
+        self._characters += len(text)
         growing = self._growing
         if growing is not None and growing.kind == kind:
             growing.pieces.append(text)

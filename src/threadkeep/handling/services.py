@@ -44,6 +44,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.services.workers import Workers
 from threadkeep.storage.store import Store
 
 
@@ -86,6 +87,7 @@ class Services:
     usages: Usages
     spending: Spending
     users: Users
+    workers: Workers
     keys: Keys
     user_events: UserEvents
     metrics: Metrics

@@ -1,5 +1,6 @@
 """Stores a turn's end: its last events, its reply and the start of the next turn, in one commit."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.conversation import EndedTurn, WaitingEnd
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import EventBody, Failed, LogChunk
+from threadkeep.domain.message import Message
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
@@ -70,9 +72,9 @@ class TurnEnds:
         assert chunk is not None
         receipts = tuple(turn_log.receipts.values())
         turn_log.receipts.clear()  # so that the writer doesn't store them, too
-        reply = turn_log.folding.message(held.reply)
-        ended = held.conversation.end_turn(held.turn, reply, self._clock())
-        next_turn = await self._store_end(held, ended, chunk, receipts, turn_log.state, open_next)
+        ended = held.conversation.end_turn(held.turn, await _reply(held, turn_log), self._clock())
+        state = await self._state_left(turn_log)
+        next_turn = await self._store_end(held, ended, chunk, receipts, state, open_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -81,6 +83,14 @@ class TurnEnds:
         self._writer.note_charges(chunk)
         _log_end(ended.turn)
         await self._signals.ended(ended, chunk)
+
+    async def _state_left(self, turn_log: TurnLog) -> bytes | None:
+        """What a turn's program keeps with the reply: as it left it, else as it saved it last."""
+        if turn_log.state is not None or (saved := turn_log.saved) is None:
+            return turn_log.state
+        if (ref := saved.state_ref) is None:
+            return bytes(saved.state)
+        return await persist(lambda: self._store.states.value(turn_log.turn_id, ref))
 
     async def _store_end(
         self,
@@ -127,7 +137,7 @@ class TurnEnds:
         written = await persist(lambda: self._store.log.read(chunk.turn_id, chunk.first_seq - 1))
         return [it.events for it in written] == [chunk.events]
 
-    def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
+    async def end_of_waiting(self, held: HeldTurn, turn_log: TurnLog) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""
         open_calls = turn_log.folding.open_calls
         last = last_events(
@@ -141,8 +151,8 @@ class TurnEnds:
         )
         chunk = turn_log.take(*last)
         assert chunk is not None
-        reply = turn_log.folding.message(held.reply)
-        return WaitingEnd(held.conversation.end_turn(held.turn, reply, self._clock()), chunk, held.fence)
+        ended = held.conversation.end_turn(held.turn, await _reply(held, turn_log), self._clock())
+        return WaitingEnd(ended, chunk, held.fence, await self._state_left(turn_log))
 
     async def announce_end(self, end: WaitingEnd) -> None:
         """Announces a turn's stored end."""
@@ -155,7 +165,7 @@ class TurnEnds:
         """Ends a turn that can't continue; adds what its log lacks before its last event."""
         folding = turn_log.folding
         turn, sent = held.turn, None
-        reply = folding.message(held.reply)
+        reply = await _reply(held, turn_log)
         # What a program says begins an iteration, too: its model calls have reservations of their own.
         open_iteration = folding.open_iteration if turn.code is None else None
         if open_iteration is not None:
@@ -169,6 +179,12 @@ class TurnEnds:
             priced=self._priced,
         )
         await self.end(held, turn_log, *last)
+
+
+async def _reply(held: HeldTurn, turn_log: TurnLog) -> Message:
+    """The reply that a turn's log describes; a large one is made beside the event loop."""
+    fold = partial(turn_log.folding.message, held.reply)
+    return await asyncio.to_thread(fold) if turn_log.folding.is_large else fold()
 
 
 async def _give_back(next_turn: NodeTurn | None) -> None:

@@ -8,11 +8,10 @@ import msgspec
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, TurnId, UserId
-from threadkeep.domain.ledger import Charge
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import RunningTurn, Turn, TurnCode, TurnOrigin, TurnStatus
+from threadkeep.domain.turn import Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.code.states import keep_state
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
@@ -24,7 +23,7 @@ from threadkeep.storage.outside_ids import bind_conversation, bind_message
 from threadkeep.storage.parts import calls_in, to_columns
 from threadkeep.storage.queued_rows import HAS_QUEUE, add_queued, decode_begun_with, take_queued
 from threadkeep.storage.receipts import add_receipts
-from threadkeep.storage.spending.charges import add_charges, charge_values, charging
+from threadkeep.storage.spending.charges import add_charges, charging, ledger_rows
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length, call_bytes, message_bytes
 from threadkeep.storage.tool_calls import ADD_TOOL_CALL, tool_call_values
 
@@ -134,29 +133,6 @@ _FIND = Statement(
 )
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
-# A turn that is active, with its conversation's user and agent, and whether its node is late.
-_ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
-    turn.lease_until < {now}"""
-# Few turns run, and they have an index by lease; it is read whole, then sorted.
-_RUNNING_PAGE = Statement(
-    f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
-            code_version FROM tk_turns
-        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
-    SELECT {_ACTIVE_COLUMNS}
-    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
-    WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"""
-)
-# Includes turns that wait for their user, which the list of running ones leaves out.
-_GET_ACTIVE = Statement(
-    f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
-            code_version FROM tk_turns
-        WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
-    SELECT {_ACTIVE_COLUMNS}
-    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
-)
 # In the order of their replies: ids come from several nodes' clocks.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -228,19 +204,22 @@ class SqlTurns:
         All or nothing. StorageConflict if the turn has already ended, another node has taken it over, or the
         queue behind a completed turn has another version (0: nothing was queued).
         """
-        values = _end_values(ended, chunk, fence, queue_version)
+        reply = ended.assistant_message
         is_plain = (
             next_turn is None
             and not receipts
             and state is None
-            and not calls_in(ended.assistant_message.parts)
+            and not reply.is_large
+            and not calls_in(reply.parts)
         )
         if self._database.dialect == "postgres" and is_plain:
-            charges = to_json(charge_values(chunk.charges, chunk.turn_id))
-            done = await self._database.execute(Query(_END_IN_ONE, {**values, "charges": charges}))
+            charges = to_json(ledger_rows(chunk.charges, chunk.turn_id))
+            values = _end_values(ended, chunk, fence, queue_version) | {"charges": charges}
+            done = await self._database.execute(Query(_END_IN_ONE, values))
         else:
             done = await self._database.write(
-                lambda: _end(ended, values, chunk.charges, receipts, next_turn, state)
+                lambda: _end(ended, chunk, fence, queue_version, receipts, next_turn, state),
+                heavy=reply.is_large,
             )
         if not done:
             raise StorageConflict("The turn has ended, another node runs it, or messages were queued.")
@@ -260,18 +239,6 @@ class SqlTurns:
         rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
-    async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """The running turns on all nodes, oldest first; those after an id."""
-        rows = await self._database.fetch(
-            _RUNNING_PAGE(after=after or FIRST_UUID, offset=offset, limit=limit)
-        )
-        return [_running(row) for row in rows]
-
-    async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """Any user's turn, if it runs or waits for its user."""
-        rows = await self._database.fetch(_GET_ACTIVE(id=turn_id))
-        return _running(rows[0]) if rows else None
-
     async def begun_after(
         self, conversation_id: ConversationId, seq: int, *, limit: int
     ) -> Sequence[tuple[Turn, int]]:
@@ -288,16 +255,6 @@ class SqlTurns:
 def log_version(turn: Turn) -> int:
     """The version of log and journal that a turn is written with."""
     return LOG_VERSION if turn.code else PLAIN_LOG_VERSION
-
-
-def _running(row: Row) -> RunningTurn:
-    *known, code_key, code_version, is_aborting, is_stalled = row
-    return RunningTurn(
-        *known,
-        is_aborting=bool(is_aborting),
-        is_stalled=bool(is_stalled),
-        code=TurnCode(code_key, code_version) if code_key is not None else None,
-    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -346,9 +303,9 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 
 
 def _begin_after_waiting(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
-    if (waiting_end := begun.waiting_end) is not None:
-        ended = _end_values(waiting_end.ended, waiting_end.chunk, waiting_end.fence, 0)
-        if not (yield from _end(waiting_end.ended, ended, waiting_end.chunk.charges)):
+    if (end := begun.waiting_end) is not None:
+        done = yield from _end(end.ended, end.chunk, end.fence, state=end.state)
+        if not done:
             raise _moved_on()
     yield from _begin(begun, values)
 
@@ -383,7 +340,7 @@ def _chunk_values(chunk: LogChunk) -> dict[str, Any]:
     return {"first_seq": chunk.first_seq, "last_event_seq": chunk.last_seq, "events": chunk.events}
 
 
-def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int = 0) -> dict[str, Any]:
+def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: int) -> dict[str, Any]:
     turn, reply = ended.turn, ended.assistant_message
     columns = to_columns(reply)
     return {
@@ -407,17 +364,19 @@ def _end_values(ended: EndedTurn, chunk: LogChunk, fence: int, queue_version: in
 
 def _end(
     ended: EndedTurn,
-    values: dict[str, Any],
-    charges: Sequence[Charge],
+    chunk: LogChunk,
+    fence: int,
+    queue_version: int = 0,
     receipts: Sequence[TurnReceipt] = (),
     next_turn: BegunTurn | None = None,
     state: bytes | None = None,
 ) -> Plan[Rows]:
+    values = _end_values(ended, chunk, fence, queue_version)
     done = yield Query(_END_TURN, values)
     if done:
         yield Query(ADD_CHUNK, values)
         if receipts:
-            yield from add_receipts([(it, values["fence"]) for it in receipts])
+            yield from add_receipts([(it, fence) for it in receipts])
         yield Query(_END_REPLY, values)
         if state is not None:
             yield from keep_state(ended.conversation.id, ended.assistant_message.id, state)
@@ -426,8 +385,8 @@ def _end(
         yield Query(_FREE, values)
         if next_turn is not None:
             yield from _begin(next_turn, _begin_values(next_turn))
-        if charges:
-            yield from add_charges(charges)
+        if chunk.charges:
+            yield from add_charges(chunk.charges)
     return done
 
 

@@ -24,6 +24,12 @@ NOTHING = Raw(b"")
 """No value; `null` is one."""
 
 
+def is_one_line(encoded: bytes | Raw) -> bool:
+    """Whether JSON has no line breaks and no tabs between its tokens: what is recorded is stored in lines."""
+    content = bytes(encoded)
+    return not any(it in content for it in (b"\n", b"\r", b"\t"))
+
+
 class ProgramError(Struct, frozen=True, omit_defaults=True):
     """An exception of the program, as it is recorded: without a traceback, which may differ next time."""
 
@@ -279,6 +285,8 @@ class SaveClaim(Struct, frozen=True, omit_defaults=True, tag="save"):
     value: Raw
     scope: str = ""
     state: Raw = NOTHING
+    is_read: bool = False
+    """Whether the function has looked at the scope's saved point, and so may start from it."""
 
 
 class End(Struct, frozen=True, omit_defaults=True, tag="end"):
@@ -429,6 +437,9 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
 
 
 ToProgram = Start | Run | Result | ClaimFailed | Cancel | Ack | Refused
+
+AMBIGUOUS = "AMBIGUOUS"
+"""The code of `Refused` for a claim that a run which starts from a saved point could take for another."""
 
 # The codes of `ClaimFailed`
 

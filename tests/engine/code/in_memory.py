@@ -38,6 +38,7 @@ from threadkeep.engine.tools import Toolbox
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import Asking
+from threadkeep.log.format import decode_entries, encode_chunk
 from threadkeep.ports.tools import Grant
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.wire.programs import Start, StartConversation, StartMessage, StartUser
@@ -132,6 +133,8 @@ class CodeTurn:
     model: InMemoryGateway | None = None
     limits: TurnLimits = field(default_factory=lambda: TurnLimits(0, 0))
     most_steps: int = 1_000
+    on_step: Callable[[Any], object] = lambda step: None
+    """Called with each step before it is written."""
 
     def __post_init__(self) -> None:
         self.requests = Asked(self.answer)
@@ -189,6 +192,7 @@ class CodeTurn:
         try:
             async with aclosing(run_code(TURN, around, state=state, opening=opening)) as steps:
                 async for step in steps:
+                    self.on_step(step)
                     match step:
                         case Pause():
                             return "paused"
@@ -214,13 +218,18 @@ class CodeTurn:
 
     def _add(self, body: Any) -> None:
         if isinstance(body, JOURNAL_ENTRIES):
-            self.entries.append(body)
+            self._store(body)
             return
         events = [it for it in self.entries if isinstance(it, TurnEvent)]
         if isinstance(body, IterationRestart) and not body.from_seq:
             begun = [it.seq for it in events if isinstance(it.body, IterationStart | IterationRestart)]
             body = replace(body, from_seq=begun[-1])
-        self.entries.append(TurnEvent(TURN.id, len(events) + 1, 1_000 + len(self.entries), body))
+        self._store(TurnEvent(TURN.id, len(events) + 1, 1_000 + len(self.entries), body))
+
+    def _store(self, entry: Entry) -> None:
+        """Adds an entry as the log gives it back, which is a text of lines."""
+        (stored,) = decode_entries(encode_chunk([entry]))
+        self.entries.append(stored)
 
     async def _keep_value(self, content: bytes) -> str:
         id_ = f"value {len(self.values)}"

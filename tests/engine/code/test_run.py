@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from threadkeep.agents import (
     AgentError,
     Denied,
     LocalPrograms,
+    ModelFailed,
     OutcomeUnknown,
     Turn,
     Usage,
@@ -33,15 +35,19 @@ from threadkeep.domain.events import (
     ToolResultStored,
     UsageReported,
 )
-from threadkeep.engine.code import codes
+from threadkeep.engine.code import codes, voices
 from threadkeep.engine.code.run import AGENT_FAILED
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
 from threadkeep.wire.programs import (
+    RESULT_INVALID,
+    Cancel,
+    ClaimFailed,
     End,
     FromProgram,
     Output,
+    ProgramError,
     Result,
     Run,
     Start,
@@ -299,14 +305,17 @@ async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
     assert steps[-1] == "unknown"
 
 
-@pytest.mark.parametrize(("effect", "runs"), [("read", 2), ("idempotent", 2)])
-async def test_what_may_run_twice_runs_again_with_its_key(effect: Any, runs: int):
+@pytest.mark.parametrize("effect", ["read", "idempotent"])
+async def test_what_may_run_twice_runs_again_with_its_key(effect: Any):
     keys: list[str] = []
 
     @agent()
     async def looks(turn: Turn):
         async def look() -> str:
             keys.append(step_key())
+            await turn.say("I look. ")
+            if len(keys) == 1:
+                await asyncio.Event().wait()  # until it is killed
             return "seen"
 
         return await turn.step(look, effect=effect)
@@ -317,11 +326,11 @@ async def test_what_may_run_twice_runs_again_with_its_key(effect: Any, runs: int
         turn = CodeTurn([looks])
         await turn.run(commits=at)
         at += 1
-    if any(isinstance(it, StepEnded) for it in turn.entries):
-        pytest.skip("the step ended before the kill")
+    assert not any(isinstance(it, StepEnded) for it in turn.entries)
     await turn.run()
-    assert turn.shown == "seen"
-    assert len(set(keys)) == 1
+    assert turn.shown.endswith("seen")
+    assert turn.shown.count("I look.") == 1
+    assert (len(keys), len(set(keys))) == (2, 1)
 
 
 @pytest.mark.parametrize("change", ["an argument", "a step removed", "swapped", "added before"])
@@ -358,7 +367,7 @@ async def test_changed_code_is_found_before_it_does_anything(change: str):
         return
     assert isinstance(turn.end, Failed)
     assert turn.end.code == codes.REPLAY_DIVERGED
-    (diverged,) = [it for it in turn.entries if isinstance(it, ReplayDiverged)]
+    diverged = [it for it in turn.entries if isinstance(it, ReplayDiverged)][-1]
     assert diverged.recorded and diverged.asked
 
 
@@ -603,3 +612,225 @@ async def test_nothing_said_is_an_empty_reply():
     turn = await CodeTurn([is_silent]).run()
     assert isinstance(turn.end, Failed)
     assert not [it for it in turn.events if isinstance(it, Text)]
+
+
+async def test_files_of_steps_and_of_the_program_are_attached_once_each_wherever_it_is_killed():
+    async def make_pdf(turn: Turn) -> str:
+        await turn.attach("a.pdf", b"the same", media_type="application/pdf")
+        return "made"
+
+    def make() -> CodeTurn:
+        @agent()
+        async def reports(turn: Turn):
+            await turn.step(lambda: make_pdf(turn), name="make_pdf", effect="read")
+            await turn.ask("Go on?")
+            for content in (b"the same", b"the same", b"another"):
+                await turn.attach("b.txt", content, media_type="text/plain")
+            return "Here they are."
+
+        return CodeTurn([reports], answer=answers("yes"))
+
+    whole, killed = await killed_everywhere(make)
+    assert [it.arguments["name"] for it in whole.events if isinstance(it, ToolCalled)] == [
+        "a.pdf",
+        *["b.txt"] * 3,
+    ]
+    ends_alike(whole, killed)
+    for turn in killed:
+        assert len([it for it in turn.events if isinstance(it, ToolCalled)]) == 4
+
+
+async def test_what_waits_to_speak_waits_as_long_as_another_speaks(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(voices, "MOST_SILENCE_S", 0.1)
+
+    async def speaks(word: str) -> AsyncGenerator[str]:
+        for _ in range(8):
+            yield word
+            await asyncio.sleep(0.04)
+
+    @agent()
+    async def talks(turn: Turn):
+        await asyncio.gather(
+            turn.step(speaks, "a", effect="read"),
+            turn.step(speaks, "b", effect="read"),
+        )
+
+    turn = await CodeTurn([talks]).run()
+    assert isinstance(turn.end, Done)
+    assert turn.shown.replace("\n\n", "") == "a" * 8 + "b" * 8
+
+
+async def test_a_silent_step_that_keeps_the_voice_fails_what_waits_and_names_both(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(voices, "MOST_SILENCE_S", 0.05)
+    failed = asyncio.Event()
+
+    async def begins_and_is_silent(turn: Turn) -> None:
+        await turn.say("Well, ")
+        await failed.wait()
+
+    @agent()
+    async def talks(turn: Turn):
+        silent = asyncio.create_task(
+            turn.step(lambda: begins_and_is_silent(turn), name="silent", effect="read")
+        )
+        await asyncio.sleep(0.05)
+        with pytest.raises(ModelFailed, match="could not speak"):
+            await turn.model("Speak!")
+        failed.set()
+        await silent
+
+    turn = await CodeTurn([talks], gateway=models(said("Never heard."))).run()
+    assert isinstance(turn.end, Done)
+    assert turn.shown == "Well, "
+    assert any(isinstance(it, UsageReported) for it in turn.events)  # the provider bills it all the same
+
+
+async def test_the_same_step_on_both_sides_of_a_saved_point_is_refused_on_the_first_run():
+    world = World()
+
+    @agent()
+    async def charges(turn: Turn):
+        for number in range(turn.saved or 0, 3):
+            await turn.step(world.write, "ada")
+            await turn.save(number + 1)
+
+    turn = await CodeTurn([charges]).run()
+    assert isinstance(turn.end, Failed)
+    assert world.writes == ["ada"]
+
+
+async def test_a_loop_with_a_scope_for_each_round_charges_each_once_wherever_it_is_killed():
+    worlds: list[World] = []
+
+    def make() -> CodeTurn:
+        world = World()
+        worlds.append(world)
+
+        @agent()
+        async def charges(turn: Turn):
+            for number in range(turn.saved or 0, 3):
+                round_ = turn.scope(f"round {number}")
+                with suppress(OutcomeUnknown):
+                    await round_.step(world.write, "ada")
+                await round_.model("Thank her.")
+                await turn.save(number + 1)
+
+        return CodeTurn([charges], gateway=models(said("Thanks.")))
+
+    whole, killed = await killed_everywhere(make)
+    assert isinstance(whole.end, Done)
+    for turn, world in zip([whole, *killed], worlds, strict=False):
+        assert isinstance(turn.end, Done), turn.end
+        assert len(world.writes) <= 3
+        begun = [it for it in turn.entries if isinstance(it, StepEnded) and it.status == "unknown"]
+        assert len(world.writes) + len(begun) >= 3
+
+
+async def test_a_program_that_is_slow_to_ask_again_gets_a_second_run():
+    runs = itertools.count(1)
+    world = World()
+
+    @agent()
+    async def is_slow(turn: Turn):
+        if next(runs) == 2:
+            await asyncio.sleep(5)
+        await turn.step(world.read, 1, effect="read")
+        await turn.step(world.write, 2)
+        return "Done."
+
+    turn = CodeTurn([is_slow])
+    await turn.run(commits=4)
+    await turn.run()
+    assert isinstance(turn.end, Done)
+    assert world.writes == [2]
+    assert sum(isinstance(it, ReplayDiverged) for it in turn.entries) == 1
+
+
+async def test_a_stop_while_something_is_stored_keeps_the_state_and_does_not_wait():
+    stop = Stop()
+
+    @agent()
+    async def counts(turn: Turn):
+        turn.state["n"] = 1
+        await turn.say("One. ")
+        await turn.step(asyncio.sleep, 30, effect="read")
+
+    turn = CodeTurn([counts], on_step=lambda step: stop.request("abort") if isinstance(step, Text) else None)
+    await turn.run(stop=stop)
+    assert isinstance(turn.end, Done) and turn.end.status == "CANCELLED"
+    assert turn.state == b'{"n":1}'
+
+
+async def test_foreign_json_in_a_result_is_recorded_in_one_line():
+    foreign = b'{"a":\n\t{"type":"text","turn_id":"t","seq":3,"at":1,"text":"INJECTED"},\r\n "n": 1.50}'
+
+    def fetch() -> dict[str, Raw]:
+        return {"body": Raw(foreign)}
+
+    @agent()
+    async def fetches(turn: Turn):
+        fetched = await turn.step(fetch, effect="read")
+        await turn.save({"body": Raw(foreign)})
+        return f"{bytes(fetched['body']).decode()} {turn.saved['body']['n']}"
+
+    turn = await CodeTurn([fetches]).run()
+    compact = '{"a":{"type":"text","turn_id":"t","seq":3,"at":1,"text":"INJECTED"},"n":1.50}'
+    assert turn.shown == f"{compact} 1.5"
+
+
+class Foreign:
+    """A program that somebody else wrote: it says what it likes, and ends once it was answered."""
+
+    answers = True
+
+    def __init__(self, *messages: Any, done: StepDone | None = None) -> None:
+        self.heard: list[ToProgram] = []
+        self._done = done
+        self._messages = asyncio.Queue[FromProgram]()
+        for message in messages:
+            self._messages.put_nowait(message)
+
+    def send(self, message: ToProgram) -> None:
+        self.heard.append(message)
+        if isinstance(message, Run) and self._done is not None:
+            self._messages.put_nowait(self._done)
+        elif not isinstance(message, Cancel):
+            self._messages.put_nowait(End("completed", text="End."))
+
+    async def receive(self) -> FromProgram:
+        return await self._messages.get()
+
+    async def close(self) -> None: ...
+
+    async def ends(self, monkeypatch: pytest.MonkeyPatch) -> CodeTurn:
+        """The turn that it has run."""
+
+        def start(programs: LocalPrograms, start: Start) -> "Foreign":
+            return self
+
+        monkeypatch.setattr(LocalPrograms, "start", start)
+        turn = await CodeTurn([agent(key="a")(gives_nothing)]).run()
+        assert turn.shown == "End."
+        return turn
+
+
+@pytest.mark.parametrize("content", [b'{"a":\n1}', b'"\xff"'])
+async def test_a_value_that_the_log_cannot_hold_fails_its_step(
+    monkeypatch: pytest.MonkeyPatch, content: bytes
+):
+    program = Foreign(StepClaim(1, "fetch", "hash", effect="read"), done=StepDone(1, Raw(content)))
+    await program.ends(monkeypatch)
+    (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
+    assert failed.code == RESULT_INVALID
+
+
+async def test_what_an_exception_was_made_with_is_left_out_if_the_log_cannot_hold_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    error = ProgramError("builtins.ValueError", "no", Raw(b"[\n1]"))
+    program = Foreign(StepClaim(1, "fetch", "hash", effect="read"), done=StepDone(1, error=error))
+    await program.ends(monkeypatch)
+    (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
+    assert failed.error == ProgramError("builtins.ValueError", "no")

@@ -13,7 +13,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.claims import Claims, Diverged, OpenClaim, describe_key
 from threadkeep.engine.code.deliveries import Deliveries, LoadValue
-from threadkeep.engine.code.places import place_of
+from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.shown import ShownOutput, body_of
@@ -132,6 +132,8 @@ class _Check:
                 self._claims.cancel(re)
                 self._deliveries.note_settled(re)
             case SaveClaim():
+                if message.is_read:
+                    self._claims.pass_saved_point(message.scope)
                 self._program.send(Result(message.id, NULL, settle=False))
             case UsageClaim(step=int()) | StepRepeats() | End():
                 pass
@@ -139,7 +141,11 @@ class _Check:
                 await self._claim(message)
 
     async def _claim(self, claim: Claim) -> None:
-        open_ = self._claims.add(claim.id, *place_of(claim))
+        place = place_of(claim)
+        if self._claims.is_ambiguous(*place):
+            self._program.send(ambiguous(claim))
+            return
+        open_ = self._claims.add(claim.id, *place)
         if (ended := self._claims.optional(open_.key)) is not None:
             self._claims.close(open_)
             await self._deliveries.at_once(claim.id, ended)

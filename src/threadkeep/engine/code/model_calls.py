@@ -16,6 +16,7 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.tools import clean_use
@@ -80,6 +81,9 @@ class ModelCalls:
         except ThreadkeepError as exc:
             await asking.settle()
             ended = self._failed(open_, exc)
+        except VoiceTaken as exc:
+            error = ProgramError("VoiceTaken", str(exc))
+            ended = code.failed(open_, error, MODEL_FAILED, is_progress=True)
         code.end(ended, *code.reported(asking))
         code.voices.end(begun.step_id)
 

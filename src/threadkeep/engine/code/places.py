@@ -5,10 +5,12 @@ import hashlib
 import msgspec
 
 from threadkeep.wire.programs import (
+    AMBIGUOUS,
     AskClaim,
     CallClaim,
     Claim,
     ModelClaim,
+    Refused,
     SaveClaim,
     StepClaim,
     TakeClaim,
@@ -33,6 +35,18 @@ def place_of(claim: Claim) -> tuple[str, str, str]:
             return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
         case SaveClaim():
             return claim.scope, "save", ""
+
+
+def ambiguous(claim: Claim) -> Refused:
+    """The answer to a claim that a run which starts from a saved point could take for an earlier one."""
+    _, name, _ = place_of(claim)
+    return Refused(
+        AMBIGUOUS,
+        f"`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` "
+        "couldn't tell the two apart: put what follows each save in a `turn.scope(…)` of its own, or pass "
+        "what differs.",
+        claim.id,
+    )
 
 
 def _model_hash(claim: ModelClaim) -> str:

@@ -26,7 +26,14 @@ from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.call_state import CallState
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.voices import PROGRAM
-from threadkeep.engine.journal import CodeStarted, JournalEntry, StateSaved, StepBegun, StepEnded
+from threadkeep.engine.journal import (
+    CodeStarted,
+    JournalEntry,
+    ReplayDiverged,
+    StateSaved,
+    StepBegun,
+    StepEnded,
+)
 from threadkeep.engine.replay import Replaying
 
 STEERING = "steering"
@@ -66,6 +73,8 @@ class CodeState:
     has_spoken: bool = False
     noticed: frozenset[Notice] = frozenset()
     ran_ms: int = 0
+    has_diverged: bool = False
+    """Whether an earlier run seemed to differ, and the next one is the last."""
 
     def saved_state(self) -> StateSaved | None:
         """The newest saved point that has the turn's state."""
@@ -100,6 +109,7 @@ class ReplayingCode:
         self._steered: list[UserMessage] = []
         self._requests: set[str] = set()
         self._undecided: set[str] = set()
+        self._has_diverged = False
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
@@ -120,6 +130,8 @@ class ReplayingCode:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)
+            case ReplayDiverged():
+                self._has_diverged = True
             case _:
                 pass
 
@@ -187,4 +199,5 @@ class ReplayingCode:
                 Notice(part.code, part.message) for part in folding.parts if isinstance(part, NoticePart)
             ),
             ran_ms=self._turn.ran_ms,
+            has_diverged=self._has_diverged,
         )

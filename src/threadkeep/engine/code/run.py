@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -30,7 +30,7 @@ from threadkeep.engine.code.claims import Diverged, OpenClaim
 from threadkeep.engine.code.deliveries import Deliveries
 from threadkeep.engine.code.model_calls import ModelCalls
 from threadkeep.engine.code.outlet import Alone
-from threadkeep.engine.code.places import place_of
+from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.running import CodeSurroundings, RunningCode, StepLimit
@@ -40,16 +40,13 @@ from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
-from threadkeep.engine.journal import ReplayDiverged
+from threadkeep.engine.journal import CodeStarted, ReplayDiverged
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.ports.gateway import GatewayError
 from threadkeep.wire.programs import (
-    BUDGET_EXCEEDED,
-    MODEL_FAILED,
     MOST_OPEN_CLAIMS,
-    OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
     CallClaim,
@@ -76,7 +73,6 @@ from threadkeep.wire.programs import (
 
 log = logging.getLogger("threadkeep.engine")
 
-PAUSE_AFTER_S = 1.0
 CANCEL_GRACE_S = 2.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
@@ -100,44 +96,33 @@ async def run_code(
     around: CodeSurroundings,
     *,
     state: CodeState,
-    opening: Sequence[Notice | TurnResumed] = (),
+    opening: Sequence[CodeStarted | Notice | TurnResumed] = (),
 ) -> AsyncGenerator[TurnStep]:
     """Runs a program for a turn from the top of its function, step by step.
 
     It ends in exactly one Done or Failed, unless it pauses or is handed off.
     """
-    for event in opening:
-        yield event
     limits, stop = around.limits, around.stop
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
     serving = _Serving(RunningCode(turn, around, state, timer))
     steps = serving.steps()
+    end: Terminal | Pause | HandOff
     try:
-        while True:
-            yield await stop.guard(steps.__anext__)
-    except Ended as exc:
-        end, kept = exc.end, exc.state
-    except Paused as exc:
-        end, kept = Pause(exc.requests), await serving.leave("pause")
-    except Stopped as exc:
-        is_handed_off = exc.reason == "hand_off" and limits.hands_off
-        end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
-        kept = await serving.leave(_REASONS[exc.reason])
-    except ProgramLost:
-        end, kept = HandOff(), b""
-    except Diverged as exc:
-        log.error("agent in code diverged in turn %s: %s", turn.id, exc)
-        yield ReplayDiverged(exc.recorded, exc.asked)
-        end, kept = Failed(codes.REPLAY_DIVERGED, DIVERGED), await serving.leave("diverged")
-    except StepLimit:
-        most = around.most_steps
-        end = Failed(codes.STEP_LIMIT, f"The agent's code took more than {most} steps in one turn.")
-        kept = await serving.leave("failed")
-    except ThreadkeepError as exc:
-        end, kept = failed(exc), await serving.leave("failed")
-    except Exception as exc:
-        log.exception("turn %s failed", turn.id)
-        end, kept = failed(exc), await serving.leave("failed")
+        try:
+            for event in opening:
+                yield event
+            while True:
+                yield await stop.guard(steps.__anext__)
+        except Ended as exc:
+            end, kept = exc.end, exc.state
+        except ProgramLost:
+            end, kept = HandOff(), b""
+        except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
+            await steps.aclose()  # nothing else hears what the program says last
+            end, reason = serving.end_after(exc)
+            kept = await serving.leave(reason)
+            if isinstance(exc, Diverged):
+                yield ReplayDiverged(exc.recorded, exc.asked)
     finally:
         timer.stop()
         await steps.aclose()
@@ -156,11 +141,7 @@ async def run_code(
         yield event
 
 
-_SHOWN_CODES = {
-    OUTCOME_UNKNOWN: codes.OUTCOME_UNKNOWN,
-    BUDGET_EXCEEDED: BudgetExceeded.code,
-    MODEL_FAILED: GatewayError.code,
-}
+_SHOWN_CODES = {codes.OUTCOME_UNKNOWN, BudgetExceeded.code, ModelNotAllowed.code, GatewayError.code}
 """The turn's error for errors of ours that the program did not catch."""
 
 _REASONS: dict[StopReason, CancelReason] = {
@@ -220,6 +201,31 @@ class _Serving:
     def left_over(self) -> Iterator[TurnStep]:
         """What was on its way when the turn stopped, and nothing has waited for."""
         yield from self._code.outlet.left_over()
+
+    def end_after(self, exc: Exception) -> tuple[Terminal | Pause | HandOff, CancelReason]:
+        """What becomes of the turn after anything but its program's end, and why the program is left."""
+        turn, limits, most = self._code.turn, self._code.around.limits, self._code.around.most_steps
+        match exc:
+            case Paused():
+                return Pause(exc.requests), "pause"
+            case Stopped(reason="hand_off") if limits.hands_off:
+                return HandOff(), "hand_off"
+            case Stopped():
+                end = stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
+                return end, _REASONS[exc.reason]
+            case Diverged():
+                log.error("agent in code diverged in turn %s: %s", turn.id, exc)
+                if exc.may_be_slow and not self._code.state.has_diverged:
+                    return HandOff(), "hand_off"
+                return Failed(codes.REPLAY_DIVERGED, DIVERGED), "diverged"
+            case StepLimit():
+                message = f"The agent's code took more than {most} steps in one turn."
+                return Failed(codes.STEP_LIMIT, message), "failed"
+            case ThreadkeepError():
+                return failed(exc), "failed"
+            case _:
+                log.error("turn %s failed", turn.id, exc_info=exc)
+                return failed(exc), "failed"
 
     async def leave(self, reason: CancelReason) -> bytes:
         """Ends the run before the program has ended; returns the turn's state as the program leaves it."""
@@ -281,6 +287,8 @@ class _Serving:
                 case UsageClaim(step=int()):
                     self._takes.note_usage(message)
                 case SaveClaim():
+                    if message.is_read:
+                        self._code.claims.pass_saved_point(message.scope)
                     self._code.send(await self._takes.save(message))
                 case End():
                     self._end(message)
@@ -295,7 +303,11 @@ class _Serving:
             message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
-        open_ = code.claims.add(claim.id, *place_of(claim))
+        place = place_of(claim)
+        if code.claims.is_ambiguous(*place):
+            code.send(ambiguous(claim))
+            return
+        open_ = code.claims.add(claim.id, *place)
         if (ended := code.claims.optional(open_.key)) is not None:
             code.claims.close(open_)
             self._start(self._deliveries.at_once(claim.id, ended))
@@ -372,8 +384,8 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code in _SHOWN_CODES:
-            return Failed(_SHOWN_CODES[end.code], message, retryable=end.code == MODEL_FAILED)
+        if end.code in _SHOWN_CODES and message in self._deliveries.told_errors:
+            return Failed(end.code, message, retryable=end.code == GatewayError.code)
         return Failed(codes.AGENT_FAILED, message if end.shown else AGENT_FAILED)
 
     # What it shows
@@ -393,13 +405,18 @@ class _Serving:
     async def _show_item(self, item: OutputItem, step: int | None) -> None:
         match item:
             case FileItem():
-                await self._attachments.add(item)
+                await self._attach(item, step)
             case ProgressItem():
                 self._progress(item, step)
             case _ if (body := body_of(item)) is not None:
                 self._say(body, step)
             case _:
                 pass
+
+    async def _attach(self, item: FileItem, step: int | None) -> None:
+        begun = None if step is None else self._steps.begun_of(step)
+        if begun is not None or step is None:
+            await self._attachments.add(item, begun.step_id if begun else PROGRAM)
 
     def _say(self, body: EventBody, step: int | None) -> None:
         if step is None:
@@ -445,5 +462,5 @@ class _Serving:
 
     async def _pause(self) -> None:
         """Ends the run when it has waited for nothing but its user."""
-        await self._code.activity.rest(PAUSE_AFTER_S)
+        await self._code.activity.rest(self._code.around.pause_after_s)
         raise Paused(self._code.activity.requests)

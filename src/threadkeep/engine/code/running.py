@@ -1,9 +1,10 @@
 """What everything that one run of a program claims is carried out with."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +24,7 @@ from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.requests import SharedRequests
 from threadkeep.engine.code.voices import Voices
 from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
-from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES, TooLarge
+from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.steering import Steering
@@ -36,11 +37,13 @@ from threadkeep.engine.user_requests import UserRequests
 from threadkeep.ports.tools import ToolSession
 from threadkeep.wire.programs import (
     NOTHING,
+    RESULT_INVALID,
     RESULT_TOO_LARGE,
     ClaimKind,
     Effect,
     ProgramError,
     ToProgram,
+    is_one_line,
 )
 
 MOST_STEPS = 1_000
@@ -84,10 +87,26 @@ class CodeSurroundings:
     most_steps: int = MOST_STEPS
     patience_s: float = 10.0
     """How long at least a program may claim nothing that is recorded before it counts as different."""
+    pause_after_s: float = 1.0
+    """How long a program waits for nothing but its user before its run ends."""
 
 
 class StepLimit(Exception):
     """The program has taken more steps than a turn may have."""
+
+
+class Unstorable(Exception):
+    """A value that can't be recorded: what its claim comes to instead."""
+
+    def __init__(self, error: ProgramError, code: str) -> None:
+        super().__init__(error.message)
+        self.error = error
+        self.code = code
+
+    @staticmethod
+    def too_large(message: str) -> "Unstorable":
+        """There is too much of it."""
+        return Unstorable(ProgramError("StepResultTooLarge", message), RESULT_TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +123,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._busy = 0
-        self._noted = 0
+        self._noted_at = time.monotonic()
         self._waiting = Counter[str]()
         self._listening: set[asyncio.Future[None]] = set()
 
@@ -144,7 +163,7 @@ class Activity:
 
     def note(self) -> None:
         """Something has happened; looking whether the user has decided doesn't count."""
-        self._noted += 1
+        self._noted_at = time.monotonic()
         self._wake()
 
     async def changed(self) -> None:
@@ -158,17 +177,16 @@ class Activity:
 
     async def rest(self, seconds: float) -> None:
         """Returns when nothing has happened for so long, and only the user can continue the turn."""
-        now = asyncio.get_running_loop().time
+        since = time.monotonic()
         while True:
-            noted, until = self._noted, now() + seconds
-            while noted == self._noted and (left := until - now()) > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self.changed()
-            if noted == self._noted and not self._busy and self.requests:
+            left = max(since, self._noted_at) + seconds - time.monotonic()
+            if left > 0:  # it sleeps through what happens: that can be thousands of things a second
+                await asyncio.sleep(left)
+            elif not self._busy and self.requests:
                 return
-            if noted == self._noted:
+            else:
                 await self.changed()
+                since = time.monotonic()
 
     def _wake(self) -> None:
         for listening in self._listening:
@@ -195,8 +213,6 @@ class RunningCode:
         self._result_bytes = state.result_bytes
         self.steered = list(state.steered)
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
-        self.saved = state.saved_state()
-        """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
         self.used = state.usage
@@ -241,12 +257,21 @@ class RunningCode:
         return self._model_calls.index(begun.step_id) + 1
 
     async def stored(self, value: Raw) -> StoredValue:
-        """Stores a value that is too large for the log; raises TooLarge."""
+        """Stores a value that is too large for the log; raises Unstorable."""
         size = len(bytes(value))
         if size > MOST_VALUE_BYTES:
-            raise TooLarge(f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}.")
+            raise Unstorable.too_large(
+                f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}."
+            )
         if self._result_bytes + size > MOST_ALL_RESULTS_BYTES:
-            raise TooLarge(f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes.")
+            raise Unstorable.too_large(
+                f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes."
+            )
+        if not _is_recordable(value):
+            raise Unstorable(
+                ProgramError("StepResultInvalid", "A value that is recorded is JSON in UTF-8, in one line."),
+                RESULT_INVALID,
+            )
         self._result_bytes += size
         if size <= MOST_INLINE_BYTES:
             return StoredValue(value, None, size)
@@ -258,11 +283,8 @@ class RunningCode:
         """The end of a claim that came to a value; one that is too large is an error of the claim."""
         try:
             stored = await self.stored(value if isinstance(value, Raw) else Raw(_encode(value)))
-        except TooLarge as exc:
-            error = ProgramError("StepResultTooLarge", str(exc))
-            return self.failed(
-                claim, error, RESULT_TOO_LARGE, duration_ms=duration_ms, is_progress=is_progress
-            )
+        except Unstorable as exc:
+            return self.failed(claim, exc.error, exc.code, duration_ms=duration_ms, is_progress=is_progress)
         return StepEnded(
             claim.key,
             "ok",
@@ -285,6 +307,8 @@ class RunningCode:
         is_progress: bool = False,
     ) -> StepEnded:
         """The end of a claim that came to no value."""
+        if error is not None and not _is_recordable(error.args):
+            error = ProgramError(error.type, error.message)
         return StepEnded(
             claim.key,
             status,
@@ -309,3 +333,12 @@ class RunningCode:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
         self.claims.end(ended)
+
+
+def _is_recordable(value: Raw) -> bool:
+    """Whether a value that the program encoded fits in a line of the log."""
+    try:
+        bytes(value).decode()
+    except UnicodeDecodeError:
+        return False
+    return is_one_line(value)

@@ -10,6 +10,7 @@ from threadkeep.domain.ids import derived_uuid
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.questions import Question
 from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
@@ -106,7 +107,11 @@ class Steps:
             ended = code.failed(open_, done.error, duration_ms=took, is_progress=is_progress)
         else:
             ended = await code.ok(open_, done.value, duration_ms=done.duration_ms, is_progress=is_progress)
-        await code.voices.spoken(begun.step_id)
+        try:
+            await code.voices.spoken(begun.step_id)
+        except VoiceTaken as exc:
+            error = ProgramError("VoiceTaken", str(exc))
+            ended = code.failed(open_, error, duration_ms=done.duration_ms, is_progress=is_progress)
         status: StepStatus = "ok" if ended.status == "ok" else "error"
         self._close(claim, begun, ended, status, done.duration_ms)
 

@@ -12,16 +12,13 @@ from threadkeep.domain.events import UsageReported
 from threadkeep.domain.message import Usage
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.outlet import Alone
-from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.running import RunningCode, Unstorable
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.journal import CallPaid, StateSaved
-from threadkeep.engine.large_values import TooLarge
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import (
     NOTHING,
-    RESULT_TOO_LARGE,
     ClaimFailed,
-    ProgramError,
     Result,
     SaveClaim,
     ServerTool,
@@ -100,9 +97,8 @@ class Takes:
         try:
             value = await code.stored(claim.value)
             state = await code.stored(claim.state) if bytes(claim.state) else None
-        except TooLarge as exc:
-            error = ProgramError("StepResultTooLarge", str(exc))
-            return ClaimFailed(claim.id, error, RESULT_TOO_LARGE, settle=False)
+        except Unstorable as exc:
+            return ClaimFailed(claim.id, exc.error, exc.code, settle=False)
         saved = StateSaved(
             claim.scope,
             code.now(),
@@ -111,7 +107,5 @@ class Takes:
             state=state.value if state else NOTHING,
             state_ref=state.ref if state else None,
         )
-        if state is not None:
-            code.saved = saved
         await code.outlet.store(Together((saved,)))
         return Result(claim.id, NULL, at=saved.at, settle=False)

@@ -7,16 +7,18 @@ if what spoke is cut off and runs again, only its own text is superseded.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from threadkeep.domain.events import EventBody, IterationRestart, IterationStart
 
 PROGRAM = ""
 """The voice of the program itself."""
-MOST_WAIT_S = 60.0
+MOST_SILENCE_S = 60.0
+"""How long something keeps the voice without a word while others wait for it."""
 
 
 class VoiceTaken(Exception):
-    """Something waited too long to speak while something else kept the voice."""
+    """Something could not speak because something else kept the voice and said nothing."""
 
 
 class Voices:
@@ -34,6 +36,8 @@ class Voices:
         """Whose iteration it is."""
         self._waiting: dict[str, list[EventBody]] = {}
         self._spoken: dict[str, asyncio.Event] = {}
+        self._shown_count = 0
+        """Counts what was shown."""
 
     def restart(self, step_id: str) -> None:
         """What a step said before it was cut off no longer counts."""
@@ -61,13 +65,17 @@ class Voices:
         if step_id not in self._waiting:
             return
         spoken = self._spoken.setdefault(step_id, asyncio.Event())
-        try:
-            async with asyncio.timeout(MOST_WAIT_S):
-                await spoken.wait()
-        except TimeoutError as exc:
-            raise VoiceTaken(
-                f"Step {step_id} waited {MOST_WAIT_S:g} s to speak while step {self._holder} spoke."
-            ) from exc
+        while not spoken.is_set():
+            heard, holder = self._shown_count, self._holder
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MOST_SILENCE_S):
+                    await spoken.wait()
+            if not spoken.is_set() and (heard, holder) == (self._shown_count, self._holder):
+                del self._waiting[step_id], self._spoken[step_id]
+                raise VoiceTaken(
+                    f"Step {step_id} could not speak: step {holder} began to and has said nothing for "
+                    f"{MOST_SILENCE_S:g} s. Let only one of them say something, or wait for one first."
+                )
 
     def end(self, step_id: str) -> None:
         """A step or model call has ended; the next one that waits speaks."""
@@ -88,4 +96,5 @@ class Voices:
             self._speaker = step_id
             self._emit(IterationStart(self._iteration, step_id))
         self._holder = step_id if step_id != PROGRAM else None
+        self._shown_count += 1
         self._emit(body)

@@ -64,7 +64,8 @@ class CodeChecks:
         code = self._starts.code_of(turn)
         if code is None or end is None or not _is_of_program(end):
             return None
-        program = await self._starts.start(user, turn, conversation, state, code, run=NO_RUN, is_check=True)
+        start = await self._starts.prepare(user, turn, conversation, state, code, run=NO_RUN, is_check=True)
+        program = self._starts.run(start)
         try:
             async with asyncio.timeout(limit_s or MOST_S):
                 value = partial(self._store.states.value, turn.id)

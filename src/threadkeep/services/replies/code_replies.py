@@ -10,7 +10,7 @@ from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
-from threadkeep.engine.code.programs import ProgramRun
+from threadkeep.engine.code.programs import Start
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
@@ -21,6 +21,7 @@ from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
+from threadkeep.metrics import Metrics
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.services.equipment import limits_of
@@ -46,7 +47,14 @@ class CodeReplies:
         requests: ModelRequests,
         starts: ProgramStarts,
         checks: CodeChecks,
+        metrics: Metrics,
+        *,
+        patience_s: float,
+        pause_after_s: float,
     ) -> None:
+        self._metrics = metrics
+        self._patience_s = patience_s
+        self._pause_after_s = pause_after_s
         self._store = store
         self._replies = replies
         self._requests = requests
@@ -70,17 +78,18 @@ class CodeReplies:
             return
         try:
             model = self._replies.model_of(turn, NEW_TURN)
-            program = await self._starts.start(
+            start = await self._starts.prepare(
                 user, turn, held.conversation, state, code, run=held.fence, attempt=held.attempts
             )
-            around = await self._around(user, agent, held, control, model, program)
+            around = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
             return
-        if state.code is None:
-            yield CodeStarted(code.key, code.version)
+        self._metrics.replayed[code.key] += len(state.recorded)
+        begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
         step = None
-        async with aclosing(run_code(turn, around, state=state, opening=opening)) as steps:
+        # Nothing is awaited between the program's start and the code that ends it.
+        async with aclosing(run_code(turn, around, state=state, opening=(*begun, *opening))) as steps:
             async for step in steps:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
@@ -94,8 +103,9 @@ class CodeReplies:
         held: HeldTurn,
         control: TurnControl,
         model: ConnectedModel,
-        program: ProgramRun,
+        start: Start,
     ) -> CodeSurroundings:
+        """What the program runs with; it is started last, when nothing can fail any more."""
         replies, turn = self._replies, held.turn
         equipment = replies.equipment
         account = await equipment.spending.of_program(user, held, agent)
@@ -114,17 +124,19 @@ class CodeReplies:
             await persist(lambda: self._store.states.add_value(turn.id, turn.conversation_id, id_, content))
             return id_
 
+        tools = replies.turn_tools(user, agent, held, control, model)
+        requests = replies.user_requests(agent, held, control)
         return CodeSurroundings(
-            program=program,
+            program=self._starts.run(start),
             models=models,
             spending=account.of_call,
             own_call=account.own_call,
-            tools=replies.turn_tools(user, agent, held, control, model),
+            tools=tools,
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,
-            requests=replies.user_requests(agent, held, control),
+            requests=requests,
             keep_value=keep_value,
-            value=lambda id_: self._store.states.value(turn.id, id_),
+            value=lambda id_: persist(lambda: self._store.states.value(turn.id, id_)),
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             history=history,
             result_tokens=model.model.context_tokens // 4,
@@ -133,6 +145,8 @@ class CodeReplies:
             stop=control.stop,
             steering=control.steering,
             most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            patience_s=self._patience_s,
+            pause_after_s=self._pause_after_s,
         )
 
     async def _history(self, held: HeldTurn, limit: int | None) -> Sequence[Mapping[str, Any]]:

@@ -7,9 +7,10 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
-from threadkeep.engine.code.programs import ProgramRun
+from threadkeep.engine.code.programs import ProgramRun, Start
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.start import start_of
+from threadkeep.log.writer import persist
 from threadkeep.runtime.programs import NodePrograms
 from threadkeep.storage.store import Store
 
@@ -29,7 +30,7 @@ class ProgramStarts:
         fitting = (it for it in self._programs.codes if it.key == needed.key)
         return next((it for it in fitting if it.version >= (needed.version or 0)), None)
 
-    async def start(
+    async def prepare(
         self,
         user: User,
         turn: Turn,
@@ -40,10 +41,10 @@ class ProgramStarts:
         run: int,
         attempt: int = 0,
         is_check: bool = False,
-    ) -> ProgramRun:
-        """Runs a program's function for a turn."""
+    ) -> Start:
+        """What a run of a program begins with."""
         message = await self._store.messages.get(conversation.id, turn.user_message_id)
-        start = start_of(
+        return start_of(
             turn,
             conversation,
             user,
@@ -56,6 +57,9 @@ class ProgramStarts:
             saved={scope: await self._value(turn, it.value, it.ref) for scope, it in state.saved.items()},
             is_check=is_check,
         )
+
+    def run(self, start: Start) -> ProgramRun:
+        """Runs a program's function from the top."""
         assert self._programs.port is not None
         return self._programs.port.start(start)
 
@@ -69,7 +73,7 @@ class ProgramStarts:
     async def _value(self, turn: Turn, value: Raw, ref: str | None) -> bytes:
         if ref is None:
             return bytes(value)
-        content = await self._store.states.value(turn.id, ref)
+        content = await persist(lambda: self._store.states.value(turn.id, ref))
         if content is None:
             raise LookupError("a saved value is lost")
         return content

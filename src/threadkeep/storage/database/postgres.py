@@ -12,6 +12,7 @@ from typing import Any, Literal, LiteralString, ParamSpec, TypeVar, cast
 
 import psycopg
 from psycopg import sql
+from psycopg.adapt import Dumper
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import TextLoader
@@ -285,6 +286,7 @@ async def _configure(connection: PostgresConnection, schema: str | None) -> None
     # not once per size of number.
     connection.adapters.register_loader("uuid", TextLoader)
     connection.adapters.register_dumper(int, Int8Dumper)
+    connection.adapters.register_dumper(_Encoded, _EncodedDumper)
     if schema:
         await connection.execute(
             sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
@@ -345,10 +347,33 @@ async def _drive_in_thread(connection: PostgresConnection, plan: Plan[T]) -> T:
     """The same, with a thread for what the plan does between its statements."""
     rows: Rows | None = None
     while True:
-        query, result = await asyncio.to_thread(_advance, plan, rows)
+        query, result = await asyncio.to_thread(_advance_encoded, plan, rows)
         if query is None:
             return cast("T", result)
         rows = await _run(connection, query)
+
+
+def _advance_encoded(plan: Plan[T], rows: Rows | None) -> tuple[Query | None, T | None]:
+    """The same as `_advance`, with texts as they are sent."""
+    query, result = _advance(plan, rows)
+    if query is not None:
+        sent = {
+            name: _Encoded(it, _ENCODING) if isinstance(it, str) else it for name, it in query.values.items()
+        }
+        query = Query(query.statement, sent)
+    return query, result
+
+
+class _Encoded(bytes):
+    """A text as it is sent."""
+
+
+class _EncodedDumper(Dumper):
+    """Sends it without another copy."""
+
+    def dump(self, obj: _Encoded) -> _Encoded:
+        """Itself."""
+        return obj
 
 
 def _advance(plan: Plan[T], rows: Rows | None) -> tuple[Query | None, T | None]:

@@ -6,7 +6,7 @@ events. Charging is the last step of any transaction, and rows of `tk_spending` 
 two nodes never wait for each other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,14 +20,32 @@ from threadkeep.storage.database.connector import Plan, Rows, Statement
 SpendingKey = tuple[str, str, str, str]
 """A row of `tk_spending`: scope, scope_id, period and currency."""
 
-LEDGER_COLUMNS = """id, user_id, agent_id, key_id, purpose, model, input_tokens, output_tokens,
-    cache_read_tokens, cache_write_tokens, estimated, cost, currency, turns, at, day,
-    reported, reported_cost"""
-_TYPES = [
-    *("uuid", "text", "uuid", "uuid", "text", "text", "bigint", "bigint", "bigint", "bigint", "boolean"),
-    *("bigint", "text", "bigint", "bigint", "text", "boolean", "bigint", "uuid", "uuid"),
-]
-_EXTRACTED = ", ".join(f"json_extract(value, '$[{at}]')" for at in range(18))
+_LEDGER: Mapping[str, tuple[str, Callable[[Charge], Any]]] = {
+    "id": ("uuid", lambda it: it.id),
+    "user_id": ("text", lambda it: it.payer.user_id),
+    "agent_id": ("uuid", lambda it: it.payer.agent_id),
+    "key_id": ("uuid", lambda it: it.payer.key_id),
+    "purpose": ("text", lambda it: it.purpose),
+    "model": ("text", lambda it: it.model),
+    "input_tokens": ("bigint", lambda it: it.usage.input_tokens),
+    "output_tokens": ("bigint", lambda it: it.usage.output_tokens),
+    "cache_read_tokens": ("bigint", lambda it: it.usage.cache_read_tokens),
+    "cache_write_tokens": ("bigint", lambda it: it.usage.cache_write_tokens),
+    "estimated": ("boolean", lambda it: it.usage.estimated),
+    "cost": ("bigint", lambda it: _amount_of(it.usage.cost)),
+    "currency": ("text", lambda it: _currency_of(it.usage.cost or it.reported_cost)),
+    "turns": ("bigint", lambda it: int(it.is_first)),
+    "at": ("bigint", lambda it: it.at),
+    "day": ("text", lambda it: it.day),
+    "reported": ("boolean", lambda it: it.is_reported),
+    "reported_cost": ("bigint", lambda it: _amount_of(it.reported_cost)),
+}
+"""A charge as a row of `tk_ledger`: each column, its type, and what it holds."""
+LEDGER_COLUMNS = ", ".join(_LEDGER)
+_GIVEN = ", ".join(f"json_extract(value, '$.{column}')" for column in _LEDGER)
+_GIVEN_ON_POSTGRES = ", ".join(
+    f"CAST(value ->> '{column}' AS {type_})" for column, (type_, _) in _LEDGER.items()
+)
 MOST_COUNTED = MOST * UNIT
 """Of what is spent: no budget is larger, and the databases' numbers hardly are."""
 _SPENDING = "tk_spending (scope, scope_id, period, currency, spent, reserved)"
@@ -45,10 +63,11 @@ def charging(accepted: str | None = None) -> str:
 
     A call that is in the ledger already changes nothing.
     """
-    given = ", ".join(f"CAST(value ->> {at} AS {type_})" for at, type_ in enumerate(_TYPES))
-    where = f"WHERE CAST(value ->> 19 AS uuid) IN (SELECT {accepted})" if accepted else ""
+    where = f"WHERE CAST(value ->> 'turn_id' AS uuid) IN (SELECT {accepted})" if accepted else ""
     return f"""given ({LEDGER_COLUMNS}, reservation_id, turn_id) AS (
-        SELECT {given} FROM json_array_elements(CAST(:charges AS json)) {where}),
+        SELECT {_GIVEN_ON_POSTGRES},
+            CAST(value ->> 'reservation_id' AS uuid), CAST(value ->> 'turn_id' AS uuid)
+        FROM json_array_elements(CAST(:charges AS json)) {where}),
     charged AS (INSERT INTO tk_ledger ({LEDGER_COLUMNS}) SELECT {LEDGER_COLUMNS} FROM given
         ON CONFLICT DO NOTHING RETURNING id, user_id, agent_id, key_id, cost, currency, day),
     settled AS (DELETE FROM tk_reservations USING given JOIN charged ON charged.id = given.id
@@ -73,7 +92,7 @@ def charging(accepted: str | None = None) -> str:
 # anything is reserved; the rest follows in steps of the same transaction.
 _CHARGE = Statement(
     f"""INSERT INTO tk_ledger ({LEDGER_COLUMNS})
-    SELECT {_EXTRACTED} FROM json_each(:charges) WHERE TRUE
+    SELECT {_GIVEN} FROM json_each(:charges) WHERE TRUE
     ON CONFLICT DO NOTHING RETURNING id, EXISTS (SELECT 1 FROM tk_reservations)""",
     postgres=f"WITH {charging()} SELECT 1 WHERE FALSE",
 )
@@ -95,33 +114,26 @@ _COUNT = Statement(
 )
 
 
-def charge_values(charges: Iterable[Charge], turn_id: TurnId | None = None) -> list[tuple[Any, ...]]:
-    """Charges as rows of `:charges`, with what they settle and their turn."""
+def ledger_rows(charges: Iterable[Charge], turn_id: TurnId | None = None) -> list[dict[str, Any]]:
+    """Charges as `:charges` has them: their rows, what they settle, and their turn."""
     return [
-        (
-            charge.id, charge.payer.user_id, charge.payer.agent_id, charge.payer.key_id, charge.purpose,
-            charge.model, charge.usage.input_tokens, charge.usage.output_tokens,
-            charge.usage.cache_read_tokens, charge.usage.cache_write_tokens, charge.usage.estimated,
-            *_cost_values(charge), int(charge.is_first), charge.at, charge.day,
-            charge.is_reported, _amount(charge.reported_cost), charge.reservation_id, turn_id,
-        )
+        {column: value(charge) for column, (_, value) in _LEDGER.items()}
+        | {"reservation_id": charge.reservation_id, "turn_id": turn_id}
         for charge in charges
-    ]  # fmt: skip
+    ]
 
 
-def _cost_values(charge: Charge) -> tuple[int | None, str | None]:
-    """Our cost, and the currency of all costs of the call."""
-    known = charge.usage.cost or charge.reported_cost
-    return _amount(charge.usage.cost), known and known.currency
-
-
-def _amount(cost: Cost | None) -> int | None:
+def _amount_of(cost: Cost | None) -> int | None:
     return cost and cost.trillionths
+
+
+def _currency_of(cost: Cost | None) -> str | None:
+    return cost and cost.currency
 
 
 def add_charges(charges: Sequence[Charge]) -> Plan[None]:
     """Adds calls to the ledger, settles what was reserved for them, and counts what they cost."""
-    added = yield _CHARGE(charges=to_json(charge_values(charges)))
+    added = yield _CHARGE(charges=to_json(ledger_rows(charges)))
     if not added:
         return
     new = {id_ for id_, _ in added}
