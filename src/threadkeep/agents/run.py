@@ -157,6 +157,12 @@ class FunctionRun:
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
+        if not self.start.is_check:
+            self._log(error)
+        code = telling.code if isinstance(telling, TurnError) else None
+        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
+
+    def _log(self, error: BaseException) -> None:
         bare = without_values(error)
         log.error(
             'agent "%s" failed in turn %s',
@@ -164,8 +170,6 @@ class FunctionRun:
             self.start.turn,
             exc_info=(type(bare), bare, bare.__traceback__),
         )
-        code = telling.code if isinstance(telling, TurnError) else None
-        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
 
     def _cancelled_end(self) -> End:
         return End("cancelled", state=self._state_or_nothing())
@@ -422,7 +426,7 @@ def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
     """Whether a task is about to run, or has ended without its waiters knowing yet.
 
     One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
-    either; it leaves the run's tasks when its waiters are told.
+    either; it leaves the run's tasks when its waiters learn of that.
     """
     for task in tasks:
         waits_for = getattr(task, "_fut_waiter", None)

@@ -27,7 +27,7 @@ class _Job:
         except (StopIteration, StopAsyncIteration) as exc:  # no future takes them
             value, error = None, RuntimeError(f"the function raised {type(exc).__name__}")
             error.__cause__ = exc
-        except BaseException as exc:  # noqa: BLE001 - whoever waits for the function gets it
+        except BaseException as exc:  # noqa: BLE001 - what waits for the function gets it
             value, error = None, exc
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self.loop.call_soon_threadsafe(self._settle, value, error)

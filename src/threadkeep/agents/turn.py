@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
@@ -114,7 +115,7 @@ class Turn(TurnFacts):
         try:
             passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
         except (Unstorable, TypeError, ValueError) as exc:
-            raise NotJson(f"What a turn cites has a `text`: {exc}.") from exc
+            raise NotJson("What a turn cites has a `text`", str(exc)) from exc
         await self._run.show(checked("turn.cite", HitsItem(passages, storable(query))))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
@@ -450,7 +451,7 @@ class Turn(TurnFacts):
         output_tokens: int,
         *,
         cache_read_tokens: int = 0,
-        cost: str | None = None,
+        cost: str | Decimal | None = None,
     ) -> "asyncio.Future[Any]":
         """Reports a model call that the agent made itself. It needn't be awaited."""
         return report(
@@ -480,7 +481,7 @@ class Turn(TurnFacts):
         try:
             encoded = Raw(encode(value))
         except Unstorable as exc:
-            raise NotJson(f"What is saved can't be written as JSON: {exc}.") from exc
+            raise NotJson("What is saved can't be written as JSON", str(exc)) from exc
 
         def make(id_: int) -> SaveClaim:
             return SaveClaim(

@@ -387,6 +387,8 @@ class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
     state: Raw = NOTHING
     saved: dict[str, Raw] = {}
     """The last saved value of each scope."""
+    is_check: bool = False
+    """Whether the turn has ended, and the function only shows that it does the same again."""
 
 
 class Run(Struct, frozen=True, omit_defaults=True, tag="run"):

@@ -79,6 +79,11 @@ class Claims:
         return self._caught_up.is_set()
 
     @property
+    def next_recorded(self) -> str | None:
+        """The key of the result that the program should receive next, if there is one."""
+        return self._due[0].key if self._due else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
