@@ -109,7 +109,8 @@ async def test_changed_code_continues_or_is_found_to_differ_before_it_does_anyth
             async with asyncio.TaskGroup() as group:
                 for change, message in zip(CHANGES, sent, strict=True):
                     group.create_task(check(node, change, message))
-    diverged = [it.getMessage() for it in caplog.records if "diverged" in it.getMessage()]
+    # Code that asks for nothing new may only be slow, and is tried twice.
+    diverged = {it.getMessage().partition(":")[0] for it in caplog.records if "diverged" in it.getMessage()}
     assert len(diverged) == sum(it.recorded is not None for it in CHANGES)
 
 

@@ -179,7 +179,7 @@ class Claims:
         # What is held is new; else it waits for something that was recorded later.
         claimed = self._held or [key for key, it in self._open.items() if not it.is_cancelled]
         asked = [f"{it} with other arguments" if it == recorded else it for it in map(describe_key, claimed)]
-        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not claimed)
+        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not self._held)
 
     def patience_s(self, least: float, most: float) -> float:
         """How long the program may claim nothing that is recorded before it counts as different.
