@@ -20,6 +20,7 @@ from threadkeep.agents import (
     Turn,
     Usage,
     agent,
+    attempts,
     step_key,
     tool,
 )
@@ -46,6 +47,7 @@ from threadkeep.ports.gateway import (
     GatewayUnavailable,
     ModelStopped,
     ModelUsage,
+    ReplyBrokeOff,
     TextDelta,
     ToolUse,
 )
@@ -942,3 +944,46 @@ async def test_a_budget_that_is_used_up_ends_the_turn_with_its_sentence():
 
     turn = await CodeTurn([asks], gateway=models([BudgetExceeded("No more today.")])).run()
     assert turn.end == Failed("BUDGET_EXCEEDED", "No more today.")
+
+
+async def test_what_a_step_says_again_after_a_retry_is_shown_once_wherever_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
+
+    def make() -> CodeTurn:
+        tries: list[int] = []
+
+        @agent()
+        async def streams(turn: Turn):
+            async def pieces():
+                tries.append(1)
+                yield "one "
+                await asyncio.sleep(0.01)
+                if len(tries) == 1:
+                    raise ConnectionError
+                yield "two "
+                await asyncio.sleep(0.01)
+                yield "three"
+
+            await turn.step(pieces, effect="idempotent", retries=1)
+
+        return CodeTurn([streams])
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "one two three"
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_broke_off_and_is_killed_when_asked_again_is_heard_once():
+    replies: list[Step] = [TextDelta("one "), ReplyBrokeOff("It broke off.")]
+
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+
+        return CodeTurn([asks], gateway=models(replies, said("one ", "two")))
+
+    whole, killed = await killed_everywhere(make)
+    assert [it.shown for it in (whole, *killed)] == ["one two"] * (len(killed) + 1)
