@@ -147,14 +147,18 @@ async def _wrong_attempts(client: Client, course: Course, number: signal.Signals
 
 
 async def _wake(first: Life, client: Client, course: Course, effects: Effects) -> str | None:
-    """The process that was stopped stores nothing more, and repeats nothing."""
+    """The process that was stopped stores nothing more, and repeats no write."""
+
+    async def state() -> tuple[list[TurnEvent], str, int]:
+        reply = await client.reply(course.turn_id)
+        return await _events(client, course), str(reply.content), effects.counts["refund"]
+
     assert first.process is not None
-    before = await _events(client, course), (await client.reply(course.turn_id)).content, effects.counts
+    before = await state()
     await first.process.send(signal.SIGCONT)
     await first.process.send(signal.SIGTERM)
     await first.crashed()
-    after = await _events(client, course), (await client.reply(course.turn_id)).content, effects.counts
-    return None if before == after else "the woken process changed something"
+    return None if before == await state() else "the woken process changed something"
 
 
 @asynccontextmanager
@@ -204,7 +208,9 @@ def page(found: Sequence[Interrupted], losses: Sequence[str], seconds: float) ->
         f"| {at} | {' | '.join(by_column.get(it, '–') for it in columns)} |"
         for at, by_column in cells.items()
     )
-    head = [("position", *(f"{number.name}, {database}" for database, number in columns))]
+    head: list[tuple[str, ...]] = [
+        ("position", *(f"{number.name}, {database}" for database, number in columns))
+    ]
     head.append(("---",) * len(head[0]))
     wrong = sum(it.problem is not None for it in found)
     date = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")

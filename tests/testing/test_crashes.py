@@ -116,8 +116,12 @@ async def test_agents_and_fakes_that_no_other_process_can_load_are_refused():
 
     with pytest.raises(NotImportable, match=r"agent `inside` can't be loaded by another process"):
         await crash_everywhere(inside, "Hi", kill=True)
+
+    async def paid_inside(order: int) -> str:
+        return f"paid {order}"
+
     with pytest.raises(NotImportable, match=r"fake of `refund` can't be loaded"):
-        await crash_everywhere(orders, "Hi", kill=True, steps={"refund": lambda order: "paid"})
+        await crash_everywhere(orders, "Hi", kill=True, steps={"refund": paid_inside})
 
 
 async def test_other_code_continues_alike_or_is_found_to_differ():

@@ -80,10 +80,7 @@ def _arguments(error: BaseException) -> Raw:
 def raised_by(name: str, failed: ClaimFailed) -> Exception:
     """What a claim that failed raises: an exception of ours, or the program's own."""
     if failed.code in _CLASSES:
-        ours = _CLASSES[failed.code](failed.error.message)
-        if failed.code in (MODEL_FAILED, BUDGET_EXCEEDED) and failed.error.type:
-            ours.code = failed.error.type  # the turn's error, if nobody catches it
-        return ours
+        return _CLASSES[failed.code](failed.error.message)
     return rebuilt(name, failed.error)
 
 
@@ -124,14 +121,21 @@ def leading(error: BaseException) -> BaseException:
     return ours[0] if ours else inner[0] if len(inner) == 1 else group
 
 
-def without_values(error: BaseException, most_causes: int = 10) -> BaseException:
-    """An exception for the log: its class, its traceback and its causes, without what they say."""
-    kind = cast(
-        "type[Exception]",
-        type(type(error).__qualname__, (Exception,), {"__module__": type(error).__module__}),
-    )
-    bare = kind().with_traceback(error.__traceback__)
+def without_values(error: BaseException, most: int = 10) -> BaseException:
+    """An exception for the log: its class, its traceback, its causes and those that it groups, without what
+    they say; so many of them at most, one in another.
+    """
+    bare = _bare(error, most).with_traceback(error.__traceback__)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and most_causes > 1:
-        bare.__cause__ = without_values(cause, most_causes - 1)
+    if cause is not None and most > 1:
+        bare.__cause__ = without_values(cause, most - 1)
     return bare
+
+
+def _bare(error: BaseException, most: int) -> BaseException:
+    kind = type(error)
+    if isinstance(error, BaseExceptionGroup) and most > 1:
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
+    named = {"__module__": kind.__module__}
+    return cast("type[Exception]", type(kind.__qualname__, (Exception,), named))()

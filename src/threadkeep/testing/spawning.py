@@ -13,8 +13,10 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 import msgspec
@@ -96,7 +98,7 @@ class Spawner:
             self._report(Report(problem=str(exc)))
             return
         self._report(Report())
-        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+        signal.signal(signal.SIGCHLD, self._reap)
         try:
             for line in lines:
                 self._follow(msgspec.json.decode(line, type=Order))
@@ -120,12 +122,13 @@ class Spawner:
         self._report(Report(order.number, pid=pid))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
-    def _reap(self) -> None:
-        for pid in list(self._numbers):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                code = os.waitstatus_to_exitcode(status)
-                self._report(Report(self._numbers.pop(pid), status=code))
+    def _reap(self, number: int, frame: FrameType | None) -> None:
+        # Another signal may interrupt this one: each process is reaped, and reported, once.
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if (order := self._numbers.pop(pid, None)) is not None:
+                    self._report(Report(order, status=os.waitstatus_to_exitcode(status)))
 
     def _report(self, report: Report) -> None:
         os.write(self._reports, _encode(report) + b"\n")

@@ -22,7 +22,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
-from threadkeep.domain.turn import Lease, TurnStatus
+from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, JournalEntry, UseNoted
 from threadkeep.log.format import encode_chunk
 from threadkeep.runtime.programs import NodePrograms
@@ -188,7 +188,11 @@ async def test_answered_turn_is_handed_off_by_a_node_that_begins_to_end(monkeypa
         (asked,) = await app.client.approvals()
         # It has the program when it takes the answered turn over, but not when it has read its log.
         has_program = iter([True, False])
-        monkeypatch.setattr(NodePrograms, "can_run", lambda programs, code: next(has_program, True))
+
+        def can_run(programs: NodePrograms, code: TurnCode) -> bool:
+            return next(has_program, True)
+
+        monkeypatch.setattr(NodePrograms, "can_run", can_run)
         await app.client.answer(turn_id, asked.request_id, "answer", content="that")
         reply = await app.client.reply(turn_id)
     assert next(has_program, None) is None

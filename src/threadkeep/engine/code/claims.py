@@ -169,9 +169,12 @@ class Claims:
                 raise Diverged(describe_key(ended.key), "the end")
 
     def stuck(self) -> Diverged:
-        """The program claims nothing that is recorded: what came next, and what it claims instead."""
-        asked = ", ".join(map(describe_key, self._held)) or "nothing"
-        return Diverged(describe_key(self._due[0].key), asked, may_be_slow=not self._held)
+        """The program claims nothing that is recorded next: what that is, and what it claims instead."""
+        recorded = describe_key(self._due[0].key)
+        # What is held is new; else it waits for something that was recorded later.
+        claimed = self._held or [key for key, it in self._open.items() if not it.is_cancelled]
+        asked = [f"{it} with other arguments" if it == recorded else it for it in map(describe_key, claimed)]
+        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not claimed)
 
     def patience_s(self, least: float, most: float) -> float:
         """How long the program may claim nothing that is recorded before it counts as different.
