@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
 from tests.runtime.nodes import DEAD, Nodes
-from threadkeep.domain.agent import AgentCode, BlockedLoop, Code, Places
+from threadkeep.domain.agent import AgentCode, BlockedLoop, Code, Places, WorkerState
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import LogChunk, Notice
 from threadkeep.domain.turn import ActiveFilter, Lease, TurnCode, TurnStatus
-from threadkeep.domain.worker import WorkerState
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.log.format import decode_chunk
