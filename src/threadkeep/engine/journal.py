@@ -116,6 +116,8 @@ class StepEnded(Struct, frozen=True, omit_defaults=True, tag="step_end"):
     error: ProgramError | None = None
     code: str | None = None
     """Of an error that isn't the program's own exception."""
+    retryable: bool = False
+    """Of such an error: whether the turn can be tried again if it ends with it."""
     duration_ms: int = 0
     size: int = 0
     is_progress: bool = False

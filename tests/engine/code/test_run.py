@@ -25,6 +25,7 @@ from threadkeep.agents import (
     tool,
 )
 from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
     ApprovalRequest,
     Done,
@@ -37,12 +38,20 @@ from threadkeep.domain.events import (
     ToolResultStored,
     UsageReported,
 )
-from threadkeep.engine.code import codes, voices
-from threadkeep.engine.code.run import AGENT_FAILED
+from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
+from threadkeep.engine.loop import Together
 from threadkeep.engine.recorded_steps import StepRecorder
 from threadkeep.engine.stop import Stop
-from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    ModelStopped,
+    ModelUsage,
+    TextDelta,
+    ToolUse,
+)
 from threadkeep.wire.programs import (
     RESULT_INVALID,
     Cancel,
@@ -895,3 +904,102 @@ async def test_what_an_exception_was_made_with_is_left_out_if_the_log_cannot_hol
     await program.ends(monkeypatch)
     (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
     assert failed.error == ProgramError("builtins.ValueError", "no")
+
+
+async def test_a_text_goes_on_where_it_was_cut_off_by_a_kill():
+    world = World()
+
+    def make() -> CodeTurn:
+        @agent()
+        async def says(turn: Turn):
+            await turn.say("The answer ")
+            await turn.step(world.read, 1, effect="read")
+            if await turn.ask("Which?") == "yes":
+                await turn.say("is 42.")
+
+        return CodeTurn([says], answer=answers("yes"))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "The answer is 42."
+    ends_alike(whole, killed)
+
+
+async def test_a_write_that_the_code_gives_up_before_it_runs_is_cancelled_and_not_unknown():
+    world = World()
+    gives_up: list[Callable[[], object]] = []
+
+    @agent()
+    async def changes_its_mind(turn: Turn):
+        task = asyncio.create_task(turn.step(world.write, 1))
+        loop = asyncio.get_running_loop()
+        gives_up.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        with suppress(asyncio.CancelledError):
+            await task
+        return "Then not."
+
+    async def hold(step: Any) -> None:
+        """The code gives up while the begin of its step is being stored."""
+        if isinstance(step, Together) and any(isinstance(it, StepBegun) for it in step.entries):
+            gives_up[0]()
+            await asyncio.sleep(0.1)
+
+    turn = await CodeTurn([changes_its_mind], on_step=hold).run()
+    assert isinstance(turn.end, Done)
+    assert world.writes == []
+    assert [it.status for it in turn.entries if isinstance(it, StepEnded)] == ["cancelled"]
+    assert [it.status for it in turn.events if isinstance(it, StepChanged)] == ["running", "cancelled"]
+
+
+async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(running, "MOST_SHOWN", 10_000)
+
+    @agent()
+    async def talks(turn: Turn):
+        while True:
+            await turn.say("x" * 1_000)
+
+    turn = await CodeTurn([talks]).run()
+    assert turn.end == Failed(codes.AGENT_FAILED, TOO_MUCH)
+    assert len(turn.shown) == 10_000
+
+
+@pytest.mark.parametrize(
+    "error", [GatewayUnavailable("The model is down."), GatewayError("The gateway refuses its key.")]
+)
+async def test_a_model_that_fails_ends_the_turn_with_its_sentence_wherever_it_is_killed(error: GatewayError):
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+            return "End."
+
+        return CodeTurn([asks], gateway=models([error]))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.end == Failed(error.code, error.message, retryable=error.retryable)
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_is_not_allowed_is_no_budget_that_is_used_up():
+    heard: list[str] = []
+
+    @agent()
+    async def asks(turn: Turn):
+        try:
+            await turn.model("Hi.", model="nope")
+        except ModelFailed as exc:
+            heard.append(str(exc))
+            raise
+
+    turn = await CodeTurn([asks], gateway=models([ModelNotAllowed("The agent doesn't offer nope.")])).run()
+    assert turn.end == Failed("MODEL_NOT_ALLOWED", "The agent doesn't offer nope.")
+    assert heard == ["The agent doesn't offer nope."]
+
+
+async def test_a_budget_that_is_used_up_ends_the_turn_with_its_sentence():
+    @agent()
+    async def asks(turn: Turn):
+        await turn.model("Hi.")
+
+    turn = await CodeTurn([asks], gateway=models([BudgetExceeded("No more today.")])).run()
+    assert turn.end == Failed("BUDGET_EXCEEDED", "No more today.")

@@ -36,6 +36,8 @@ from threadkeep.engine.journal import (
 )
 from threadkeep.engine.replay import Replaying
 
+_LINE = 200
+"""How much a part takes besides its text, in characters."""
 STEERING = "steering"
 """What a program takes that wants to hear what the user sent meanwhile."""
 
@@ -73,6 +75,10 @@ class CodeState:
     has_spoken: bool = False
     noticed: frozenset[Notice] = frozenset()
     ran_ms: int = 0
+    shown_size: int = 0
+    """How much has been shown so far."""
+    speaks_itself: bool = False
+    """Whether the program itself spoke last: what it says next goes on there."""
     has_diverged: bool = False
     """Whether an earlier run seemed to differ, and the next one is the last."""
 
@@ -98,6 +104,19 @@ def replay_code(
     return replaying.state(payloads)
 
 
+def shown_size(body: EventBody) -> int:
+    """How much of a reply something takes, in characters."""
+    match body:
+        case Text(text) | Thought(text):
+            return len(text)
+        case Notice(_, message):
+            return _LINE + len(message)
+        case Retrieval():
+            return sum(_LINE + len(hit.text) for hit in body.hits)
+        case _:
+            return 0
+
+
 class ReplayingCode:
     """Collects a turn's entries, in order."""
 
@@ -116,6 +135,7 @@ class ReplayingCode:
         self._requests: set[str] = set()
         self._undecided: set[str] = set()
         self._has_diverged = False
+        self._shown_size = 0
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
@@ -142,6 +162,7 @@ class ReplayingCode:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
+        self._shown_size += shown_size(event.body)
         match event.body:
             case IterationStart(iteration, step_id):
                 self._iteration, self._speaker = iteration, step_id
@@ -205,5 +226,7 @@ class ReplayingCode:
                 Notice(part.code, part.message) for part in folding.parts if isinstance(part, NoticePart)
             ),
             ran_ms=self._turn.ran_ms,
+            shown_size=self._shown_size,
+            speaks_itself=self._speaker == PROGRAM,
             has_diverged=self._has_diverged,
         )

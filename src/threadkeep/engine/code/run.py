@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed, ThreadkeepError
+from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -37,7 +37,7 @@ from threadkeep.engine.code.model_calls import ModelCalls, content_hash
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
-from threadkeep.engine.code.running import CodeSurroundings, RunningCode, StepLimit
+from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
 from threadkeep.engine.code.shown import ShownOutput
 from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
@@ -48,10 +48,12 @@ from threadkeep.engine.journal import CodeStarted, ReplayDiverged, StepBegun
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.ports.gateway import GatewayError
 from threadkeep.wire.programs import (
     AMBIGUOUS,
+    BUDGET_EXCEEDED,
+    MODEL_FAILED,
     MOST_OPEN_CLAIMS,
+    OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
     CallClaim,
@@ -94,6 +96,7 @@ _AMBIGUOUS = (
     "`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` couldn't"
     " tell the two apart: put what follows each save in a `turn.scope(…)` of its own, or pass what differs."
 )
+TOO_MUCH = "The agent's code said more than a reply can hold."
 DIFFERED = "The agent's code, run again, said something else than before."
 
 
@@ -158,8 +161,8 @@ async def run_code(
         yield event
 
 
-_SHOWN_CODES = {codes.OUTCOME_UNKNOWN, BudgetExceeded.code, ModelNotAllowed.code, GatewayError.code}
-"""The turn's error for errors of ours that the program did not catch."""
+_OF_MODELS = (MODEL_FAILED, BUDGET_EXCEEDED)
+"""Errors of model calls: a turn whose program does not catch one ends with what is recorded of it."""
 
 _REASONS: dict[StopReason, CancelReason] = {
     "abort": "abort",
@@ -296,6 +299,8 @@ class _Serving:
             case StepLimit():
                 message = f"The agent's code took more than {most} steps in one turn."
                 return Failed(codes.STEP_LIMIT, message), "failed"
+            case ShownTooMuch():
+                return Failed(codes.AGENT_FAILED, TOO_MUCH), "failed"
             case ThreadkeepError():
                 return failed(exc), "failed"
             case _:
@@ -461,8 +466,10 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code in _SHOWN_CODES and message in self._code.told_errors:
-            return Failed(end.code, message, retryable=end.code == GatewayError.code)
+        if end.code == OUTCOME_UNKNOWN:
+            return Failed(codes.OUTCOME_UNKNOWN, message)
+        if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
+            return Failed(ended.error.type, message, retryable=ended.retryable)
         return Failed(codes.AGENT_FAILED, message if end.shown else AGENT_FAILED)
 
     # What it shows

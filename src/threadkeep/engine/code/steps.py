@@ -27,6 +27,8 @@ class Steps:
         self._running: dict[int, asyncio.Future[StepDone]] = {}
         self._begun: dict[int, StepBegun] = {}
         self._open: dict[int, tuple[StepClaim, StepBegun]] = {}
+        self._handed_over: set[int] = set()
+        """Those that the program has been let to run."""
 
     def done(self, done: StepDone) -> bool:
         """The program has run a step; False if it runs none of this number."""
@@ -42,7 +44,8 @@ class Steps:
     def left_open(self) -> Iterator[StepChanged]:
         """How the steps have ended that ran when the turn was stopped."""
         for claim, begun in self._open.values():
-            yield from changed(claim, begun, "unknown" if claim.effect == "write" else "cancelled")
+            is_unknown = claim.effect == "write" and claim.id in self._handed_over
+            yield from changed(claim, begun, "unknown" if is_unknown else "cancelled")
 
     async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a step to its one result."""
@@ -62,12 +65,12 @@ class Steps:
                 return
         begun_at = code.now()
         entries = (*changed(claim, begun, "running"), begun)
-        if claim.effect == "read":
-            code.outlet.emit(Together(entries))
-        else:
-            await code.outlet.store(Together(entries, is_before_effect=True))
         self._open[claim.id] = claim, begun
         try:
+            if claim.effect == "read":
+                code.outlet.emit(Together(entries))
+            else:
+                await code.outlet.store(Together(entries, is_before_effect=True))
             done = await self.run(claim, open_, begun, begun.attempt)
             await self._end(claim, open_, begun, done)
         except asyncio.CancelledError:
@@ -94,6 +97,7 @@ class Steps:
         turn = self._code.turn
         # The same for every attempt, so that whoever the step calls can recognize a repetition.
         key = derived_uuid(turn.started_at, turn.id, open_.key)
+        self._handed_over.add(claim.id)
         try:
             self._code.send(Run(claim.id, key, attempt, arguments))
             return await running
