@@ -553,6 +553,8 @@ def _read_file(path: Path) -> bytes:
 def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] | None, Any, bool]:
     """The schema of an answer, what it becomes, and whether it is in an object of its own."""
     if choices is not None:
+        if isinstance(choices, str):
+            raise ValueError(f"`choices` is a list of texts: `choices=[{choices[:60]!r}]`.")
         if not choices or any(not isinstance(it, str) for it in choices):  # type: ignore[redundant-expr]
             raise ValueError("`choices` are texts, at least one.")
         return {"type": "string", "enum": list(choices)}, str, False

@@ -12,6 +12,7 @@ from msgspec import Raw
 from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
 from threadkeep.agents import (
+    Agent,
     AgentError,
     Denied,
     LocalPrograms,
@@ -27,6 +28,7 @@ from threadkeep.agents import (
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
+    ApprovalRequest,
     Done,
     Failed,
     IterationRestart,
@@ -41,6 +43,7 @@ from threadkeep.engine.code import codes, running, voices
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
+from threadkeep.engine.recorded_steps import StepRecorder
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import (
     GatewayError,
@@ -290,6 +293,53 @@ async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
 async def gives_nothing(turn: Turn) -> None: ...
 
 
+async def killed_in_its_first_step(it: Agent) -> CodeTurn:
+    """Its turn, killed once its first step has begun."""
+    for commits in itertools.count(1):
+        turn = await CodeTurn([it]).run(commits=commits)
+        if any(isinstance(entry, StepBegun) for entry in turn.entries):
+            return turn
+    raise AssertionError
+
+
+async def test_a_cut_off_write_that_nobody_catches_is_named_to_the_user_and_with_advice_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level("INFO", "threadkeep.engine")
+
+    @agent()
+    async def pays(turn: Turn):
+        await turn.step(World().write, 7)
+
+    turn = await killed_in_its_first_step(pays)
+    await turn.run()
+    sentence = 'The step "World.write" was interrupted and may have taken effect.'
+    assert turn.end == Failed(codes.OUTCOME_UNKNOWN, sentence)
+    resumed, advice = [it for it in caplog.messages if it.startswith("turn t")]
+    assert resumed.endswith('in progress then: "World.write" (step 1), a write')
+    assert "Catch OutcomeUnknown" in advice and 'effect="read"' in advice
+
+
+async def test_a_question_that_changed_while_its_turn_waited_is_asked_again_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+):
+    def asks(question: str) -> Agent:
+        @agent(key="asks")
+        async def it(turn: Turn):
+            return await turn.ask(question)
+
+        return it
+
+    turn = CodeTurn([asks("Go?")], answer=answers("old", "new"))
+    while not turn.requests.times_asked:
+        await turn.run(commits=len(turn.entries) + 1)
+    turn.agents = [asks("Shall we go?")]
+    await turn.run()
+    assert turn.shown == "new"
+    (said,) = [it for it in caplog.messages if "no longer asks" in it]
+    assert '"ask" (step 1)' in said and "Go?" not in said
+
+
 async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
     world = World()
     heard: list[str] = []
@@ -303,12 +353,7 @@ async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
             return "Nobody knows."
         return "Paid."
 
-    turn = CodeTurn([pays])
-    begun = 0
-    while not any(isinstance(it, StepBegun) for it in turn.entries):
-        begun += 1
-        turn = CodeTurn([pays])
-        await turn.run(commits=begun)
+    turn = await killed_in_its_first_step(pays)
     world.writes.clear()
     await turn.run()
     assert (turn.shown, heard, world.writes) == ("Nobody knows.", ["unknown"], [])
@@ -526,6 +571,22 @@ async def test_a_denied_step_raises_and_does_not_run():
 
     turn = await CodeTurn([asks], answer=denies).run()
     assert (turn.shown, world.writes) == ("Not allowed.", [])
+
+
+@pytest.mark.parametrize(
+    ("title", "asked"), [("Book a room", "Book a room?"), ("Book it?", "Book it?"), (None, "Call book?")]
+)
+async def test_the_title_of_a_step_is_what_its_user_is_asked_and_sees(title: str | None, asked: str):
+    @agent()
+    async def books(turn: Turn):
+        return await turn.step(World().write, 7, access="ask", name="book", title=title)
+
+    turn = await CodeTurn([books], answer=allows).run()
+    assert [it.message for it in turn.events if isinstance(it, ApprovalRequest)] == [asked]
+    recorder = StepRecorder(lambda subject: subject)
+    for entry in turn.entries:
+        recorder.add(entry)
+    assert [it.title for it in recorder.steps(is_over=True).steps] == [title]
 
 
 async def test_tools_of_servers_are_called_and_their_results_returned():
