@@ -52,6 +52,7 @@ from threadkeep.ports.gateway import (
     ModelUsage,
     ReplyBrokeOff,
     TextDelta,
+    ToolResultBlock,
     ToolUse,
 )
 from threadkeep.wire.programs import (
@@ -1048,3 +1049,43 @@ async def test_a_model_that_broke_off_and_is_killed_when_asked_again_is_heard_on
 
     whole, killed = await killed_everywhere(make)
     assert [it.shown for it in (whole, *killed)] == ["one two"] * (len(killed) + 1)
+
+
+@pytest.mark.parametrize(
+    ("city", "read"),
+    [
+        ("Oslo", "3 degrees"),
+        ("Rome", '{"degrees":30}'),
+        ("Atlantis", "AgentError: There is no such city."),
+        (7, "StepFailed: "),
+    ],
+    ids=["a text", "a value", "an error", "wrong arguments"],
+)
+async def test_a_model_reads_what_a_function_of_the_program_returns(city: Any, read: str):
+    values = {"Oslo": "3 degrees", "Rome": {"degrees": 30}}
+
+    @tool(effect="read")
+    async def weather(city: str) -> Any:
+        """The weather in a city."""
+        if city not in values:
+            raise AgentError("There is no such city.")
+        return values[city]
+
+    @agent()
+    async def reports(turn: Turn):
+        if city in values:
+            assert await turn.call(weather, {"city": city}) == values[city]
+        await turn.run(tools=[weather])
+
+    asks: list[Step] = [ToolUse("c1", "weather", {"city": city}), ModelUsage(1, 1), ModelStopped("tool_use")]
+    turn = await CodeTurn([reports], gateway=lambda: InMemoryGateway(asks, said("So it is."))).run()
+    assert isinstance(turn.end, Done), turn.end
+    assert turn.model is not None
+    (result,) = [
+        block
+        for message in turn.model.requests[1].messages
+        for block in message.blocks
+        if isinstance(block, ToolResultBlock)
+    ]
+    assert result.content.startswith(read)
+    assert result.is_error == (city not in values)
