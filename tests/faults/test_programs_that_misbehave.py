@@ -50,7 +50,6 @@ async def settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Settings]:
     """A node on an empty database, once of each kind, that waits for nothing longer than it must."""
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.05)
     monkeypatch.setattr(run, "CANCEL_GRACE_S", 0.05)
     for world in (WRITES, HEARD, OVER, TASKS, KEPT):
         world.clear()
