@@ -100,7 +100,7 @@ def waiting(it: Agent) -> Agent:
 
 PROGRAMS = [branches, *map(waiting, TIMING)]
 AT_ONCE = ["Branches"] * 12 + [it.key for it in TIMING]
-DEATHS = ([12, 10, 8], [25, 6, 14])
+DEATHS = ([2, 14, 8], [25, 6, 14])
 """At which commit each node of a chain dies; a turn survives three losses in a row."""
 
 
