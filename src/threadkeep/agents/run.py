@@ -7,9 +7,9 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import (
@@ -28,6 +28,7 @@ from threadkeep.agents.output import Outputs
 from threadkeep.agents.replies import Reply
 from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
+from threadkeep.agents.values import Unstorable, as_sent
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
@@ -43,6 +44,7 @@ from threadkeep.wire.programs import (
     Refused,
     Result,
     Run,
+    SaveClaim,
     Settled,
     Start,
     StepDone,
@@ -50,6 +52,8 @@ from threadkeep.wire.programs import (
 )
 
 log = logging.getLogger("threadkeep.agents")
+
+M = TypeVar("M", bound=Struct)
 
 GRACE_S = 2.0
 """How long `finally` blocks may take."""
@@ -153,6 +157,12 @@ class FunctionRun:
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
+        if not self.start.is_check:
+            self._log(error)
+        code = telling.code if isinstance(telling, TurnError) else None
+        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
+
+    def _log(self, error: BaseException) -> None:
         bare = without_values(error)
         log.error(
             'agent "%s" failed in turn %s',
@@ -160,8 +170,6 @@ class FunctionRun:
             self.start.turn,
             exc_info=(type(bare), bare, bare.__traceback__),
         )
-        code = telling.code if isinstance(telling, TurnError) else None
-        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
 
     def _cancelled_end(self) -> End:
         return End("cancelled", state=self._state_or_nothing())
@@ -340,9 +348,12 @@ class FunctionRun:
     def open(self, name: str, make: Callable[[int], Claim]) -> int:
         """Claims something; returns its number."""
         id_ = next(self._ids)
+        claim = make(id_)
+        if not isinstance(claim, SaveClaim):  # that is JSON already
+            claim = checked(name, claim)
         self._open[id_] = asyncio.get_running_loop().create_future()
         self._names[id_] = name
-        self.send(make(id_))
+        self.send(claim)
         return id_
 
     async def answer(self, id_: int) -> Run | Result:
@@ -398,6 +409,14 @@ class FunctionRun:
         return self._state.changed() if self._state is not None else NOTHING
 
 
+def checked(name: str, message: M) -> M:
+    """A message that the server can take, for the call of this name; raises TurnMisused."""
+    try:
+        return as_sent(message)
+    except Unstorable as exc:
+        raise TurnMisused(f"{name} was given what it can't take: {exc}.") from exc
+
+
 def is_in_step() -> bool:
     """Whether a step's function runs here."""
     return current_step.get() is not None
@@ -407,7 +426,7 @@ def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
     """Whether a task is about to run, or has ended without its waiters knowing yet.
 
     One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
-    either; it leaves the run's tasks when its waiters are told.
+    either; it leaves the run's tasks when its waiters learn of that.
     """
     for task in tasks:
         waits_for = getattr(task, "_fut_waiter", None)

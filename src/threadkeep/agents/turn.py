@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
@@ -25,10 +26,10 @@ from threadkeep.agents.replies import (
     tool_result,
     user_message,
 )
-from threadkeep.agents.run import FunctionRun, current_step, is_in_step
+from threadkeep.agents.run import FunctionRun, checked, current_step, is_in_step
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
-from threadkeep.agents.values import Unstorable, convert, decode, encode
+from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AskClaim,
@@ -114,8 +115,8 @@ class Turn(TurnFacts):
         try:
             passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
         except (Unstorable, TypeError, ValueError) as exc:
-            raise NotJson(f"What a turn cites has a `text`: {exc}.") from exc
-        await self._run.show(HitsItem(passages, storable(query)))
+            raise NotJson("What a turn cites has a `text`", str(exc)) from exc
+        await self._run.show(checked("turn.cite", HitsItem(passages, storable(query))))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
         """Attaches a file to the reply: its bytes, or where they are."""
@@ -125,12 +126,14 @@ class Turn(TurnFacts):
         if len(content) > MOST_FILE_BYTES:
             raise ValueError(f"{name!r} has {len(content)} bytes; a file can have at most {MOST_FILE_BYTES}.")
         kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        await self._run.show(FileItem(one_line(storable(name)), kind, content))
+        described = checked("turn.attach", FileItem(one_line(storable(name)), kind, b""))
+        await self._run.show(FileItem(described.name, described.media_type, bytes(content)))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Shows how far the step has come that runs."""
         step_key()
-        await self._run.show(ProgressItem(progress, total, None if message is None else storable(message)))
+        item = ProgressItem(progress, total, None if message is None else storable(message))
+        await self._run.show(checked("turn.progress", item))
 
     # Steps
 
@@ -213,7 +216,7 @@ class Turn(TurnFacts):
         self,
         fn: Callable[..., Any],
         *args: Any,
-        effect: Effect = "write",
+        effect: Effect | None = None,
         access: StepAccess = "allow",
         name: str | None = None,
         key: object = None,
@@ -226,7 +229,8 @@ class Turn(TurnFacts):
         """Calls a function once, whatever crashes; returns what is recorded of it.
 
         `effect` says what a repetition would do: `read` changes nothing, `idempotent` may be repeated,
-        `write` may not. A write that was cut off raises OutcomeUnknown.
+        `write` may not, and is what a step is if nothing says otherwise. A write that was cut off raises
+        OutcomeUnknown. Where the function is a tool, its own effect and access can only be made stricter.
         """
         options = StepOptions(
             effect=effect,
@@ -356,7 +360,11 @@ class Turn(TurnFacts):
 
     async def call(self, tool: "str | Tool[..., Any]", arguments: Mapping[str, Any] | None = None) -> Any:
         """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
-        given = dict(arguments or {})
+        name = tool.name if isinstance(tool, Tool) else tool
+        try:
+            given = cast("dict[str, Any]", plain(dict(arguments or {})))
+        except Unstorable as exc:
+            raise NotJson(f"The arguments of `{name}` can't be written as JSON: {exc}.") from exc
         if isinstance(tool, Tool):
             return await take(self._run, self._shared.steps, tool_step(tool, given, None, self._scope))
         return await self._call_server(tool, given, None)
@@ -443,7 +451,7 @@ class Turn(TurnFacts):
         output_tokens: int,
         *,
         cache_read_tokens: int = 0,
-        cost: str | None = None,
+        cost: str | Decimal | None = None,
     ) -> "asyncio.Future[Any]":
         """Reports a model call that the agent made itself. It needn't be awaited."""
         return report(
@@ -473,7 +481,7 @@ class Turn(TurnFacts):
         try:
             encoded = Raw(encode(value))
         except Unstorable as exc:
-            raise NotJson(f"What is saved can't be written as JSON: {exc}.") from exc
+            raise NotJson("What is saved can't be written as JSON", str(exc)) from exc
 
         def make(id_: int) -> SaveClaim:
             return SaveClaim(
@@ -545,6 +553,8 @@ def _read_file(path: Path) -> bytes:
 def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] | None, Any, bool]:
     """The schema of an answer, what it becomes, and whether it is in an object of its own."""
     if choices is not None:
+        if isinstance(choices, str):
+            raise ValueError(f"`choices` is a list of texts: `choices=[{choices[:60]!r}]`.")
         if not choices or any(not isinstance(it, str) for it in choices):  # type: ignore[redundant-expr]
             raise ValueError("`choices` are texts, at least one.")
         return {"type": "string", "enum": list(choices)}, str, False

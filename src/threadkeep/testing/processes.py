@@ -128,6 +128,8 @@ class Processes:
         ending: Ending | None = None,
     ) -> AsyncGenerator[Process]:
         """A process while the block runs; it may end itself before."""
+        if self._listening is None or self._listening.done():
+            raise ProcessFailed(f"The process that starts the others has ended.\n{_tail(self._said)}")
         number, process = next(self._numbers), Process(folder)
         self._started[number] = process
         at = next(at for at, it in enumerate(self._agents) if it is agent)

@@ -10,11 +10,10 @@ from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.making import ALICE, NOW, keep_conversation, opened
 from threadkeep.bootstrap.programs import declare_programs
-from threadkeep.domain.agent import Agent, Code
+from threadkeep.domain.agent import Agent, Code, WorkerState
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import Lease, OpenStep, TurnCode
-from threadkeep.domain.worker import WorkerState
 from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import AgentDeclared
 

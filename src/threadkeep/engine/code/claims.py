@@ -79,9 +79,19 @@ class Claims:
         return self._caught_up.is_set()
 
     @property
+    def next_recorded(self) -> str | None:
+        """The key of the result that the program should receive next, if there is one."""
+        return self._due[0].key if self._due else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
+
+    def has_claimed(self, key: str) -> bool:
+        """Whether this run has asked for it."""
+        place, _, number = key.rpartition("/")
+        return self._counts[place] >= int(number)
 
     def pass_saved_point(self, scope: str) -> None:
         """The program has saved a point in a scope that it looks at: another run may start there."""

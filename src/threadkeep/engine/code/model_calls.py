@@ -1,17 +1,17 @@
 """Model calls of a program, through our gateways: streamed, priced, within budgets."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
 
 import msgspec
 from msgspec import ValidationError
+from msgspec.structs import replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ModelNotAllowed, ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ThreadkeepError
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
 from threadkeep.engine.asking import ModelAsking
@@ -23,6 +23,7 @@ from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.tools import clean_use
 from threadkeep.ports.gateway import (
     Block,
+    GatewayError,
     ModelMessage,
     ModelRequest,
     TextBlock,
@@ -41,13 +42,6 @@ from threadkeep.wire.programs import (
 )
 
 _JSON_ONLY = "Reply with one JSON value, and nothing else, that matches this JSON schema:\n"
-
-
-def content_hash(claim: ModelClaim) -> str:
-    """What the code passed, never what the server adds: that may have changed since."""
-    asked = claim.messages, claim.system, claim.model, [it.name for it in claim.tools], claim.server_tools
-    content = msgspec.json.encode((*asked, claim.output), order="deterministic")
-    return hashlib.sha256(content).hexdigest()
 
 
 class ModelCalls:
@@ -96,11 +90,9 @@ class ModelCalls:
         code.voices.end(begun.step_id)
 
     def _failed(self, open_: OpenClaim, exc: ThreadkeepError) -> StepEnded:
-        is_over_budget = isinstance(exc, BudgetExceeded | ModelNotAllowed)
-        error = ProgramError(exc.code, exc.message)
-        return self._code.failed(
-            open_, error, BUDGET_EXCEEDED if is_over_budget else MODEL_FAILED, is_progress=True
-        )
+        code = BUDGET_EXCEEDED if isinstance(exc, BudgetExceeded) else MODEL_FAILED
+        ended = self._code.failed(open_, ProgramError(exc.code, exc.message), code, is_progress=True)
+        return replace(ended, retryable=isinstance(exc, GatewayError) and exc.retryable)
 
     async def _reply(
         self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest

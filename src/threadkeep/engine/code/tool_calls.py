@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from threadkeep.domain.events import ApprovalRequest, ToolResultStored
 from threadkeep.domain.ids import PayloadId, derived_uuid
@@ -20,7 +21,7 @@ from threadkeep.engine.batch import Batch
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.questions import AGENT
 from threadkeep.engine.code.running import RunningCode
-from threadkeep.engine.code.steps import UNKNOWN, Steps
+from threadkeep.engine.code.steps import Steps, unknown
 from threadkeep.engine.ending import UnfinishedCall, interrupted
 from threadkeep.engine.journal import Dispatched, InputAwaited, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
@@ -123,10 +124,10 @@ class ToolCalls:
             claim.timeout_s or 0,
             is_own=True,
             effect=ToolEffect(claim.effect),
+            title=claim.title or f"Call {name}",
         )
-
         use = clean_use(ToolUse(claim.call_id or self._id_of(open_), name, claim.arguments or {}))
-        begun = code.begun(open_, name, "tool", claim.effect)
+        begun = replace(code.begun(open_, name, "tool", claim.effect), title=claim.title)
         before = code.state.calls.get(use.id)
         attempt = before.dispatch.attempt + 1 if before and before.dispatch else 1
 
@@ -215,7 +216,7 @@ class ToolCalls:
                 error, code_ = ProgramError("Denied", stored.error or ""), DENIED
                 return code.failed(open_, error, code_, is_progress=True)
             case "unknown":
-                error = ProgramError("OutcomeUnknown", UNKNOWN)
+                error = unknown(code, calling.use.name)
                 return code.failed(open_, error, OUTCOME_UNKNOWN, status="unknown", is_progress=True)
             case _:
                 error = ProgramError("StepFailed", stored.error or TOOL_FAILED)

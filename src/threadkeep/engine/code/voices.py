@@ -25,14 +25,18 @@ class Voices:
     """Passes output on, voice by voice."""
 
     def __init__(
-        self, emit: Callable[[EventBody], None], iteration: int, cut_off: Mapping[str, tuple[int, int]]
+        self,
+        emit: Callable[[EventBody], None],
+        iteration: int,
+        cut_off: Mapping[str, tuple[int, int]],
+        speaker: str | None = None,
     ) -> None:
         self._emit = emit
         self._iteration = iteration
         self._cut_off = dict(cut_off)
         """Iteration and first event of what was cut off while it spoke."""
         self._holder: str | None = None
-        self._speaker: str | None = None
+        self._speaker = speaker
         """Whose iteration it is."""
         self._waiting: dict[str, list[EventBody]] = {}
         self._spoken: dict[str, asyncio.Event] = {}
@@ -54,7 +58,7 @@ class Voices:
             self._emit(IterationRestart(self._iteration, step_id=step_id))
 
     def say(self, step_id: str, body: EventBody) -> None:
-        """Shows something, now or when whoever speaks has ended."""
+        """Shows something, now or when the step that speaks has ended."""
         if self._holder in (None, step_id) and step_id not in self._waiting:
             self._show(step_id, body)
         else:
