@@ -131,7 +131,7 @@ class CodeReplies:
             clock=equipment.clock,
             stop=control.stop,
             steering=control.steering,
-            most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            most_steps=(agent.code and agent.code.max_steps) or MOST_STEPS,
         )
 
     async def _program(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> ProgramRun:
