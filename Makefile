@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test compat newest corpus costs fuzz chaos audit run page packages screens types bench bench-peers performance conformance lock clean
+.PHONY: help check test compat newest corpus costs fuzz chaos crash audit run page packages screens types bench bench-peers performance conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -40,6 +40,10 @@ fuzz: ## fuzz everything that reads external input, for MINUTES=10 by default
 chaos: ## kill a server at random while users chat, for MINUTES=10 by default
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.faults.chaos $(MINUTES) $(SEED)
+
+crash: ## interrupt an agent in code at every commit, on both databases, and record it in docs/crashes
+	@sh scripts/env dev
+	@$(PYTHON) -m tests.faults.crash_record
 
 audit: ## report known vulnerabilities of the locked packages, if their registries respond
 	@sh scripts/audit

@@ -49,6 +49,22 @@ AIMED = (
         "a piece with 2 workers, CPU against 1",
         {POSTGRES: Place("workers", "", "a piece, 50 turns at 20/s: 2 workers against 1")},
     ),
+    _both(
+        "agents in code: `say` adds to a piece, CPU", "programs", "`say` adds to a configured agent's piece"
+    ),
+    _both("agents in code: a read step against a bare crossing", "programs", "a read step"),
+    _both("agents in code: commits of a write step", "programs", "commits of a write step"),
+    _both("agents in code: 1,000 recorded steps run again", "programs", "1,000 recorded steps run again"),
+    _both(
+        "agents in code: `/healthz` while one blocks for 1 s",
+        "programs",
+        "an agent blocks for 1 s: `/healthz` is later by",
+    ),
+    _both(
+        "agents in code: `/healthz` while one spins for 1 s",
+        "programs",
+        "an agent spins for 1 s: `/healthz` is later by",
+    ),
     _both("memory of an idle server", "memory", "idle, after the start"),
     _both("memory of an open stream", "memory", "each open stream of a running turn"),
     Aimed(

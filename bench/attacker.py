@@ -42,9 +42,10 @@ class Caller:
         answer = self._connection.getresponse()
         return answer.status, answer.read()
 
-    def begin(self, method: str, path: str) -> None:
+    def begin(self, method: str, path: str, body: Any = None) -> None:
         """Asks without waiting for the answer."""
-        self._connection.request(method, path, None, self._headers)
+        sent = None if body is None else json.dumps(body)
+        self._connection.request(method, path, sent, self._headers)
 
     def finish(self) -> None:
         """Reads the answer to what was begun."""

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from bench import attacks_on_turns
+from bench import attacks_on_programs, attacks_on_turns
 from bench.attacker import LONG, MALLORY, Caller, again, begin, said
 from bench.hostile_files import docx_bomb
 from threadkeep.protocols.openai.added_items import MOST_PARTS_OF_AN_ITEM
@@ -212,6 +212,7 @@ ATTACKS: dict[str, Callable[[int], None]] = {
     "pages": pages,
     "whole-bodies": whole_bodies,
     **attacks_on_turns.ATTACKS,
+    **attacks_on_programs.ATTACKS,
 }
 
 

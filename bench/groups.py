@@ -17,6 +17,7 @@ from bench import (
     memory,
     paths,
     pieces,
+    programs,
     prompting,
     reading,
     rest,
@@ -95,6 +96,11 @@ async def _reading(asked: Asked) -> AsyncIterator[Measured]:
     yield Measured("", "The floor is httpx2's transport", await reading.measure(asked.effort))
 
 
+async def _programs(asked: Asked) -> AsyncIterator[Measured]:
+    for name in _large(asked):
+        yield Measured(name, TITLES[name], [row async for row in programs.measure(asked.effort, name)])
+
+
 def _on_each(measure: Callable[[Effort, str, Path | None], Iterable[Row]]) -> Group:
     """A group that measures one database after the other."""
 
@@ -125,6 +131,7 @@ GROUPS: Mapping[str, Group] = {
     "rest": _rest,
     "store": _store,
     "workers": _workers,
+    "programs": _programs,
     "memory": _memory,
     "cold": _cold,
     "context": _at_once(context.measure),

@@ -1,6 +1,6 @@
 """Whether one user notices another who attacks: `/healthz`, a read and a small write, quiet and during each.
 
-    python -m bench.hostile [--quick] [--database sqlite|postgres] [--only NAME]
+    python -m bench.hostile [--quick] [--database sqlite|postgres] [--only NAME]…
 
 A server as an operator runs it, attackers in processes of their own, and a user who asks for three things
 every 50 ms: `/healthz` (how long the event loop stalls), a page of messages, and a small write (how long
@@ -9,22 +9,25 @@ machine.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from os import nice
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 from tests.postgres import PostgresServer
-from tests.serving import Server
+from tests.serving import SOURCE, Server
 
 from bench import results
 from bench.attacker import SECRET, Caller
 from bench.attacks import ATTACKS
+from bench.hostile_table import name_of
+from bench.servers import TREE
 from bench.table import render
 from threadkeep.testing import ScriptedModel
 
@@ -61,7 +64,7 @@ def attacking(name: str, port: int, count: int) -> Generator[None]:
     """So many attackers while the block runs; whoever is measured comes first on the processors."""
     command = [sys.executable, "-m", "bench.attacks", name, str(port)]
     processes = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=lambda: nice(5)) for _ in range(count)
+        subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=lambda: os.nice(5)) for _ in range(count)
     ]
     try:
         for process in processes:
@@ -93,16 +96,18 @@ def _figures(quiet: list[float], during: list[float]) -> tuple[str, ...]:
 def served(database: str) -> Generator[Server]:
     """`threadkeep serve` with sign-in on an empty database."""
     settings = {"jwt_secret": SECRET, "embedding_url": "off", "log_level": "error", "sharing": "anyone"}
+    settings["agents"] = "bench.attacked_agents:AGENTS"
+    start = partial(Server, source=os.pathsep.join((str(SOURCE), str(TREE))))
     with TemporaryDirectory(prefix="threadkeep-bench-") as folder, ScriptedModel() as model:
         settings |= {"gateway": "openai", "gateway_url": model.url, "gateway_api_key": "sk-scripted"}
         if database == "sqlite":
-            with Server(Path(folder), **settings) as server:
+            with start(Path(folder), **settings) as server:
                 yield server
             return
         key = {"secret_key": SECRET}
         with (
             PostgresServer(durable=True) as postgres,
-            Server(
+            start(
                 Path(folder), database_url=postgres.create_database("hostile"), **settings, **key
             ) as server,
         ):
@@ -112,7 +117,7 @@ def served(database: str) -> Generator[Server]:
 def main(given: argparse.Namespace) -> None:
     """All attacks on each database."""
     seconds = 4.0 if given.quick else 8.0
-    names = [name for name in ATTACKS if given.only in (None, name)]
+    names = [name for name in ATTACKS if not given.only or name in given.only]
     for database in (given.database,) if given.database else ("sqlite", "postgres"):
         run = results.Run.now(is_quick=given.quick)  # a machine that does something else as well says little
         with served(database) as server:
@@ -124,8 +129,17 @@ def main(given: argparse.Namespace) -> None:
             status = server.process.poll()
         print(f"\n{database} ({run})\n\n{render(lines, HEADINGS, markdown=False)}", flush=True)
         if given.save:
-            results.save_texts("hostile", database, HEADINGS, lines, run)
+            _save(database, given.only and names, lines, run)
         assert status is None, f"the server ended with {status}"
+
+
+def _save(
+    database: str, attacks: Sequence[str] | None, lines: Sequence[tuple[str, ...]], run: results.Run
+) -> None:
+    """Keeps figures; those of a whole run replace all that were kept of its database."""
+    if not attacks:
+        results.forget("hostile", lambda name: name.startswith(f"{database}:"))
+    results.save_texts("hostile", name_of(database, attacks), HEADINGS, lines, run)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -135,7 +149,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--quick", action="store_true", help="half the time")
     parser.add_argument("--database", choices=("sqlite", "postgres"))
-    parser.add_argument("--only", help="one attack", choices=list(ATTACKS))
+    parser.add_argument("--only", action="append", help="this attack; repeatable", choices=list(ATTACKS))
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/performance.md")
     return parser.parse_args(arguments)
 

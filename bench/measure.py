@@ -28,6 +28,7 @@ class Effort:
     http_rounds: int
     requests_a_block: int
     piece_rounds: int
+    step_rounds: int
     said: int
     """How many messages there are to be searched."""
     chunks: int
@@ -48,6 +49,7 @@ QUICK = Effort(
     http_rounds=4,
     requests_a_block=100,
     piece_rounds=1,
+    step_rounds=12,
     said=50_000,
     chunks=10_000,
     begin_rounds=6,
@@ -64,6 +66,7 @@ FULL = Effort(
     http_rounds=15,
     requests_a_block=300,
     piece_rounds=3,
+    step_rounds=38,
     said=1_000_000,
     chunks=100_000,
     begin_rounds=15,

@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,9 +68,12 @@ def load(group: str) -> list[Table]:
 def save(group: str, table: Table) -> None:
     """Puts a table in the place of the one that has its name."""
     kept = {it.name: it for it in load(group)} | {table.name: table}
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    tables = msgspec.json.format(msgspec.json.encode(list(kept.values())), indent=1)
-    _path(group).write_bytes(tables + b"\n")
+    _write(group, list(kept.values()))
+
+
+def forget(group: str, is_outdated: Callable[[str], bool]) -> None:
+    """Drops the tables with such names."""
+    _write(group, [it for it in load(group) if not is_outdated(it.name)])
 
 
 def save_texts(
@@ -78,6 +81,11 @@ def save_texts(
 ) -> None:
     """Keeps a table that has columns of its own."""
     save(group, Table(name, name, [Texts(headings, line) for line in lines], run))
+
+
+def _write(group: str, tables: Sequence[Table]) -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    _path(group).write_bytes(msgspec.json.format(msgspec.json.encode(tables), indent=1) + b"\n")
 
 
 def _path(group: str) -> Path:

@@ -43,8 +43,13 @@ def serve_bare() -> AbstractContextManager[Server]:
 
 def ask(conversation_id: str, pieces: int, rate: int) -> Request:
     """Asks Threadkeep for a turn of so many pieces, so many a second."""
-    body = json.dumps({"content": question(pieces, rate)}).encode()
-    return request("POST", f"/api/conversations/{conversation_id}/messages", body=body, token=TOKEN)
+    return ask_for(conversation_id, question(pieces, rate))
+
+
+def ask_for(conversation_id: str, content: str, *, waits: bool = False) -> Request:
+    """Sends Threadkeep a message: the answer streams the turn, or waits for its end."""
+    path = f"/api/conversations/{conversation_id}/messages{'?wait=true' if waits else ''}"
+    return request("POST", path, body=json.dumps({"content": content}).encode(), token=TOKEN)
 
 
 def ask_bare(pieces: int, rate: int) -> Request:

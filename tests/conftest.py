@@ -70,12 +70,13 @@ def postgres() -> Iterator[Postgres]:
     """A real PostgreSQL with one migrated database, of which each test gets a copy."""
     server = open_postgres()
     server.drop_database(TEMPLATE)
-    asyncio.run(_migrate(server.create_database(TEMPLATE)))
+    asyncio.run(migrate(server.create_database(TEMPLATE)))
     yield server
     server.close()
 
 
-async def _migrate(url: str) -> None:
+async def migrate(url: str) -> None:
+    """Makes the tables of a new database."""
     await (await open_database(url, pool_size=1)).close()
 
 
@@ -97,7 +98,7 @@ ONLY_POSTGRES = pytest.mark.parametrize("database_url", ["postgres"], indirect=T
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file, of which each test gets a copy: migrating takes longer than most tests."""
     path = tmp_path_factory.mktemp("template") / "threadkeep.db"
-    asyncio.run(_migrate(f"sqlite:///{path}"))
+    asyncio.run(migrate(f"sqlite:///{path}"))
     return path
 
 

@@ -39,7 +39,7 @@ def is_booked(order: Order) -> bool:
 
 
 @agent(name="Orders", description="Looks up and refunds orders.", visibility="public")
-async def orders(turn: Turn) -> str:
+async def orders(turn: Turn) -> str | None:
     """Runs one turn."""
     order = await turn.step(find_order, turn.text, effect="read")
     if order is None:
@@ -53,4 +53,6 @@ async def orders(turn: Turn) -> str:
         await turn.say("The bank's answer was lost, so I look it up. ")
         if not await turn.step(is_booked, order, effect="read"):
             return "Nothing was booked."
-    return "It is refunded."
+    await turn.say("It is refunded. ")
+    await turn.model(f"Write one kind sentence about a refund of {order.euros} euros.")
+    return None

@@ -80,6 +80,7 @@ def test_everything_can_be_declared():
         ({"timeout_s": float("nan")}, "`timeout_s`"),
         ({"name": " "}, "An agent's name"),
         ({"name": "x" * 101}, "An agent's name"),
+        ({"name": "Or\nders"}, "in one line; not 'Or\\nders'"),
         ({"description": "x" * 2_001}, "An agent's description"),
         ({"visibility": "secret"}, "`visibility` is one of private, public"),
         ({"icon": "unicorn"}, "`icon` is one of letter"),

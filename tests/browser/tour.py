@@ -194,6 +194,13 @@ def my_settings(page: Page, _: ScriptedModel) -> None:
     expect(page.get_by_text(re.compile(r"Threadkeep \d"))).to_be_visible()
 
 
+def running(page: Page, model: ScriptedModel) -> None:
+    """What runs or waits, for operators."""
+    approval(page, model)
+    page.goto("/#/running")
+    expect(page.get_by_role("row", name=re.compile("Waits for a person"))).to_be_visible()
+
+
 def keys(page: Page, _: ScriptedModel) -> None:
     """API keys: one for everything, one for one agent."""
     agent = made(page, "/api/agents", {"name": "Advisor"})
@@ -334,6 +341,7 @@ SCREENS: dict[str, Screen] = {
     "usage": usage,
     "agents": agents,
     "my settings": my_settings,
+    "running turns": running,
     "keys": keys,
     "key form": key_form,
     "new key": new_key,

@@ -45,7 +45,7 @@ async def test_request_that_is_withdrawn_is_neither_listed_nor_decided_nor_expir
     assert await store.log.pause(begun.turn.id, 1, [other]) == "paused"
     assert await store.approvals.expired(NOW, limit=10) == []
     assert (await store.approvals.decide(begun.turn.id, over, ALLOW, LEASE)).outcome == "over"
-    waiting = await store.turns.get_active(begun.turn.id)
+    waiting = await store.active.get(begun.turn.id)
     assert waiting is not None
     assert waiting.node_id is None
     decided = await store.approvals.decide(begun.turn.id, other, ALLOW, LEASE)

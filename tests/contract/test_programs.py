@@ -16,13 +16,23 @@ from tests.making import (
     regenerated,
     said,
 )
-from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Code, Visibility
+from threadkeep.clock import system_clock
+from threadkeep.domain.agent import (
+    Agent,
+    AgentCode,
+    AgentIcon,
+    AgentSettings,
+    AuditEntry,
+    Code,
+    Visibility,
+    WorkerState,
+)
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageRefused
 from threadkeep.domain.events import Done, Text
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
-from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
+from threadkeep.domain.turn import ALL_ACTIVE, Lease, OpenStep, TurnCode, TurnStatus
 from threadkeep.storage.code.states import MOST_STATE_BYTES
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import Store
@@ -199,6 +209,8 @@ async def test_turn_runs_where_its_code_is_or_newer_code_and_never_on_older(stor
     await store.programs.note_seen("another", [ORDERS])
     assert not await finds(Code("orders", 3))  # the other one has the code that began it
     assert await finds(ORDERS)
+    newer = [Code("orders", 3)]
+    assert await store.log.abandoned("a-node", alone=True, limit=20, codes=newer) == [begun.turn.id]
     await store.programs.close("another")
     held = await store.log.adopt(begun.turn.id, node, alone=False, codes=[Code("orders", 3)])
     assert held is not None and (held.turn.code, held.attempts) == (TurnCode("orders", 2), 1)
@@ -303,3 +315,64 @@ async def test_values_of_steps_go_with_the_log(store: Store):
 
 def entry_of(agent: Agent, action: str) -> AuditEntry:
     return AuditEntry(new_uuid(), NOW, ALICE, action, agent.id, {})
+
+
+async def test_workers_say_how_they_are_each_time_they_are_seen(store: Store):
+    running = {"orders": 2, "billing": 1}
+    first = WorkerState(name="host", sdk="threadkeep 1", capacity=20, running=running)
+    await store.programs.note_seen("b", [Code("orders", 2), Code("billing", 1)], first)
+    await store.programs.note_seen("a", [Code("orders", 1)], WorkerState(name="other"))
+    (before,) = [it for it in await store.programs.workers() if it.node == "b"]
+    assert (before.id, before.name, before.sdk, before.capacity) == ("b", "host", "threadkeep 1", 20)
+    assert (before.running, before.codes) == (3, [Code("billing", 1), Code("orders", 2)])
+    assert (before.is_open, before.is_draining, before.blocked_ms) == (True, False, 0)
+    blocked = replace(first, running={}, blocked_ms=11_000, is_open=False)
+    await store.programs.note_seen("b", before.codes, blocked)
+    served = await store.programs.served(["orders", "billing"])
+    assert (served["orders"].workers, served["billing"].workers) == (1, 0)
+    (after,) = [it for it in await store.programs.workers() if it.node == "b"]
+    assert (after.running, after.blocked_ms, after.is_draining) == (0, 11_000, False)
+    assert after.connected_at == before.connected_at <= after.seen_at
+    await store.programs.close("a")
+    assert {it.node for it in await store.programs.workers() if it.is_draining} == {"a"}
+
+
+async def test_active_turns_are_listed_by_program_step_age_and_what_they_wait_for(store: Store):
+    agent, plain = await keep_in_code(store), await keep_agent(store)
+    node = Lease("a-node", 1, 10**9)
+    begun = [await begin_in_code(store, await keep_conversation(store, agent), node) for _ in range(4)]
+    runs, waits, released, other = (it.turn.id for it in begun)
+    config = (await keep_conversation(store, plain)).begin_turn("?", system_clock() - 60_000)
+    await store.turns.begin(opened(config, node))
+    refunds, asks = OpenStep("refund", NOW + 1), OpenStep("ask", NOW + 2)
+    assert await store.log.renew_noting("a-node", {runs: refunds, other: None}, 9_000) == {
+        runs: False,
+        other: False,
+    }
+    assert await store.log.renew_noting("another", {runs: asks}, 9_000) == {}
+    assert await store.log.pause(waits, 1, (), asks) == "paused"
+    await store.log.release(released, 1)
+
+    async def found(**only: object) -> list[str]:
+        wanted = replace(ALL_ACTIVE, **only)
+        seen = await store.active.page(after=None, offset=0, limit=9, only=wanted)
+        assert [await store.active.get(it.id) for it in seen] == list(seen)
+        return [it.id for it in seen]
+
+    every = [runs, waits, released, other, config.turn.id]
+    assert await found() == every
+    assert await found(code_key="orders") == every[:4] and await found(code_key="billing") == []
+    assert await found(step="refund") == [runs] and await found(step="ask") == [waits]
+    assert await found(older_than_ms=10**10) == []
+    assert await found(older_than_ms=30_000) == [config.turn.id]
+    assert await found(waits_for="person") == [waits] and await found(waits_for="worker") == [released]
+    assert await found(waits_for="nothing") == [runs, other, config.turn.id]
+    seen = {it.id: it for it in await store.active.page(after=runs, offset=0, limit=2)}
+    assert list(seen) == [waits, released]
+    assert (seen[waits].step, seen[waits].waits_for, seen[waits].is_stalled) == (asks, "person", False)
+    assert (seen[released].step, seen[released].waits_for) == (None, "worker")
+    running = await store.active.get(runs)
+    assert running is not None and (running.step, running.waits_for) == (refunds, None)
+    # Its step is that of the run that has it.
+    held = await store.log.adopt(released, Lease("b", 1, 9_000), alone=False, codes=[ORDERS])
+    assert held is not None and await found(waits_for="worker") == []

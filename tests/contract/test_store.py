@@ -625,7 +625,7 @@ async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(st
     await store.log.request_abort(begun[1].turn.id)
     ended = await keep_turn(store, await keep_conversation(store, agent), "a", "b")
     assert ended.active_turn_id is None
-    told = await store.turns.running(after=None, offset=0, limit=10)
+    told = await store.active.page(after=None, offset=0, limit=10)
     assert [it.id for it in told] == [it.turn.id for it in begun]
     assert [(it.user_id, it.is_aborting, it.is_stalled) for it in told] == [
         (ALICE, False, False), (BOB, True, False), (ALICE, False, True),
@@ -633,9 +633,9 @@ async def test_turns_that_run_are_told_with_whose_they_are_and_how_they_stand(st
     assert {(it.agent_id, it.node_id, it.model, it.started_at) for it in told} == {
         (agent.id, "a-node", "m", NOW)
     }
-    assert await store.turns.running(after=told[0].id, offset=1, limit=10) == told[2:]
-    assert await store.turns.get_active(told[1].id) == told[1]
-    assert await store.turns.get_active(TurnId(new_uuid())) is None
+    assert await store.active.page(after=told[0].id, offset=1, limit=10) == told[2:]
+    assert await store.active.get(told[1].id) == told[1]
+    assert await store.active.get(TurnId(new_uuid())) is None
 
 
 async def test_messages_window_by_seq_order_and_offset(store: Store):

@@ -5,22 +5,18 @@ Every turn ends alike, or with the word that nobody knows whether its write took
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import TEMPLATE
 from tests.faults.dying import Death, DyingNode, Point, dying_node, mortality
-from tests.faults.scene import settings_of
+from tests.faults.programs import settings_on
 from tests.postgres import Postgres
-from threadkeep import Settings
 from threadkeep.agents import Turn, agent
 from threadkeep.domain.errors import StorageError
-from threadkeep.engine.code import run
 from threadkeep.runtime import heartbeat
 from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, until
 
@@ -30,6 +26,7 @@ pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
 
 SAID = "Order 7 costs 120 €.\n\nYour money is back."
 WAIT_S = 30
+HURRIED: dict[str, Any] = {"agents_pause_after_s": 0.1}
 
 
 class Shop:
@@ -169,18 +166,6 @@ async def check_end(node: DyingNode, customer: Customer, shop: Shop, point: Poin
     return turn["status"]
 
 
-@asynccontextmanager
-async def settings_on(
-    database: str, model: ScriptedModel, folder: Path, postgres: Postgres
-) -> AsyncGenerator[Settings]:
-    if database == "sqlite":
-        yield settings_of(model, folder, f"sqlite:///{folder}/data/threadkeep.db")
-        return
-    url = postgres.borrow_database(TEMPLATE)
-    yield settings_of(model, folder, url)
-    postgres.give_back(url)
-
-
 @pytest.mark.parametrize(("database", "death"), [("sqlite", Death.BEFORE), ("postgres", Death.AFTER)])
 async def test_program_survives_the_death_of_its_node_at_every_commit(
     tmp_path: Path,
@@ -192,7 +177,6 @@ async def test_program_survives_the_death_of_its_node_at_every_commit(
     death: Death,
 ):
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.1)
     model.otherwise = kind_sentence
     statuses = Counter[str]()
     async with settings_on(database, model, tmp_path, postgres) as settings:

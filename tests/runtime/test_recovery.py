@@ -110,7 +110,7 @@ async def test_node_leaves_a_turn_to_another_that_knows_its_model(
     for _ in range(3):
         await without.recover_abandoned()
     assert without.running_count == 0
-    running = await store.turns.get_active(begun.turn.id)
+    running = await store.active.get(begun.turn.id)
     assert running and running.node_id == DEAD.node_id  # nobody has touched it
     assert kinds(await follow(nodes.start(), begun.turn)) == ["turn_start", "error"]
     # Where no node knows it, somebody must end it.

@@ -100,7 +100,15 @@ class Talking:
         )
         requests = ModelRequests(self.store, prompts, passages, UTC)
         model_replies = ModelReplies(self.store, equipment, requests, self.history, self.jobs)
-        code_replies = CodeReplies(self.store, model_replies, requests, self.node.programs)
+        code_replies = CodeReplies(
+            self.store,
+            model_replies,
+            requests,
+            self.node.programs,
+            Metrics(),
+            patience_s=10,
+            pause_after_s=1,
+        )
         creations = Creations(self.store.stored_bytes, NO_LIMITS, NO_CAPS)
         starts = TurnStarts(self.store, self.node.runner, model_replies, code_replies, NO_LIMITS, creations)
         sending = Sending(self.store, self.node, starts, ClientTools(tools), system_clock)

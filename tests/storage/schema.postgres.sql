@@ -383,6 +383,8 @@ CREATE TABLE tk_ledger (
     model text,
     output_tokens bigint NOT NULL,
     purpose text NOT NULL,
+    reported boolean NOT NULL DEFAULT false,
+    reported_cost bigint,
     turns bigint NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_ledger_pkey PRIMARY KEY (id),
@@ -497,9 +499,15 @@ CREATE TABLE tk_payloads (
     CONSTRAINT tk_payloads_pkey PRIMARY KEY (id)
 );
 CREATE TABLE tk_programs (
+    blocked_ms bigint NOT NULL DEFAULT 0,
+    capacity bigint,
+    connected_at bigint NOT NULL DEFAULT 0,
     is_open boolean NOT NULL DEFAULT true,
     key text NOT NULL,
+    name text NOT NULL DEFAULT ''::text,
     node text NOT NULL,
+    running bigint NOT NULL DEFAULT 0,
+    sdk text NOT NULL DEFAULT ''::text,
     seen_at bigint NOT NULL,
     version bigint NOT NULL,
     worker text NOT NULL,
@@ -690,6 +698,7 @@ CREATE TABLE tk_turn_chunks (
 );
 CREATE TABLE tk_turns (
     abort_requested boolean NOT NULL DEFAULT false,
+    absence_noted boolean NOT NULL DEFAULT false,
     assistant_message_id uuid NOT NULL,
     attempts bigint NOT NULL DEFAULT 0,
     begun_with text,
@@ -720,6 +729,8 @@ CREATE TABLE tk_turns (
     request_hash text,
     started_at bigint NOT NULL,
     status text NOT NULL,
+    step text,
+    step_since bigint,
     usage text,
     usage_estimated boolean,
     user_id text,
@@ -897,6 +908,7 @@ CREATE INDEX tk_turns_by_user ON public.tk_turns USING btree (user_id, started_a
 CREATE INDEX tk_turns_code_begun ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND (code_version IS NOT NULL));
 CREATE INDEX tk_turns_code_stopping ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND abort_requested);
 CREATE INDEX tk_turns_code_unbegun ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND (code_version IS NULL));
+CREATE INDEX tk_turns_code_unnoted ON public.tk_turns USING btree (lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text) AND (code_key IS NOT NULL) AND (NOT absence_noted));
 CREATE UNIQUE INDEX tk_turns_held_key ON public.tk_turns USING btree (conversation_id, held_key) WHERE (held_key IS NOT NULL);
 CREATE UNIQUE INDEX tk_turns_idempotency ON public.tk_turns USING btree (conversation_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX tk_turns_leases ON public.tk_turns USING btree (code_key, lease_until) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
@@ -904,6 +916,7 @@ CREATE INDEX tk_turns_logged ON public.tk_turns USING btree (ended_at) WHERE (ha
 CREATE UNIQUE INDEX tk_turns_pkey ON public.tk_turns USING btree (id);
 CREATE INDEX tk_turns_running_of_user ON public.tk_turns USING btree (user_id) WHERE ((status = 'RUNNING'::text) AND (origin = 'live'::text));
 CREATE INDEX tk_turns_waiting ON public.tk_turns USING btree (user_id) WHERE ((status = 'WAITING'::text) AND (origin = 'live'::text));
+CREATE INDEX tk_turns_waiting_by_age ON public.tk_turns USING btree (id) WHERE ((status = 'WAITING'::text) AND (origin = 'live'::text));
 CREATE INDEX tk_users_deleted ON public.tk_users USING btree (id) WHERE (deleted_at IS NOT NULL);
 CREATE UNIQUE INDEX tk_users_pkey ON public.tk_users USING btree (id);
 CREATE UNIQUE INDEX tk_vectors_pkey ON public.tk_vectors USING btree (chunk_id);

@@ -81,12 +81,14 @@ CREATE INDEX tk_turns_by_user ON tk_turns (user_id, started_at);
 CREATE INDEX tk_turns_code_begun ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND code_version IS NOT NULL;
 CREATE INDEX tk_turns_code_stopping ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND abort_requested;
 CREATE INDEX tk_turns_code_unbegun ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND code_version IS NULL;
+CREATE INDEX tk_turns_code_unnoted ON tk_turns (lease_until) WHERE status = 'RUNNING' AND origin = 'live' AND code_key IS NOT NULL AND NOT absence_noted;
 CREATE UNIQUE INDEX tk_turns_held_key ON tk_turns (conversation_id, held_key) WHERE held_key IS NOT NULL;
 CREATE UNIQUE INDEX tk_turns_idempotency ON tk_turns (conversation_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX tk_turns_leases ON tk_turns (code_key, lease_until) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_logged ON tk_turns (ended_at) WHERE has_log AND ended_at IS NOT NULL;
 CREATE INDEX tk_turns_running_of_user ON tk_turns (user_id) WHERE status = 'RUNNING' AND origin = 'live';
 CREATE INDEX tk_turns_waiting ON tk_turns (user_id) WHERE status = 'WAITING' AND origin = 'live';
+CREATE INDEX tk_turns_waiting_by_age ON tk_turns (id) WHERE status = 'WAITING' AND origin = 'live';
 CREATE INDEX tk_users_deleted ON tk_users (id) WHERE deleted_at IS NOT NULL;
 CREATE TABLE tk_agents (
     id uuid NOT NULL PRIMARY KEY,
@@ -402,7 +404,9 @@ CREATE TABLE tk_ledger (
     currency text,
     turns bigint NOT NULL,
     at bigint NOT NULL,
-    day text NOT NULL
+    day text NOT NULL,
+    reported boolean NOT NULL DEFAULT FALSE,
+    reported_cost bigint
 );
 CREATE TABLE tk_let_go_texts (
     id integer NOT NULL PRIMARY KEY,
@@ -493,6 +497,12 @@ CREATE TABLE tk_programs (
     worker text NOT NULL,
     seen_at bigint NOT NULL,
     is_open boolean NOT NULL DEFAULT TRUE,
+    name text NOT NULL DEFAULT '',
+    sdk text NOT NULL DEFAULT '',
+    capacity bigint,
+    running bigint NOT NULL DEFAULT 0,
+    blocked_ms bigint NOT NULL DEFAULT 0,
+    connected_at bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (key, version, node, worker)
 );
 CREATE TABLE tk_prompt_texts (
@@ -677,7 +687,10 @@ CREATE TABLE tk_turns (
     begun_with text,
     followed_at bigint,
     code_key text,
-    code_version bigint
+    code_version bigint,
+    step text,
+    step_since bigint,
+    absence_noted boolean NOT NULL DEFAULT FALSE
 );
 CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,

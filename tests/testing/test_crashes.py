@@ -7,6 +7,7 @@ import pytest
 from tests.testing.test_agents import find_order, orders, paid, refund
 from threadkeep.agents import OutcomeUnknown, Turn, agent
 from threadkeep.testing import Say, ScriptedModel, crash_everywhere
+from threadkeep.testing.places import NotImportable
 
 
 def gone() -> ScriptedModel:
@@ -64,6 +65,65 @@ async def test_agent_that_is_not_deterministic_is_found():
     assert {it.outcome for it in report.crashes if it.run} == {"DIFFERENT"}
 
 
+async def test_function_ends_at_every_question_and_runs_again():
+    runs = 0
+
+    @agent()
+    async def asking(turn: Turn) -> str:
+        nonlocal runs
+        runs += 1
+        return f"You said {await turn.ask('What?')}."
+
+    async def crash_once(*, pause_everywhere: bool) -> int:
+        nonlocal runs
+        runs = 0
+        report = await crash_everywhere(
+            asking, "Go", answers=["that"], only="after code", pause_everywhere=pause_everywhere
+        )
+        report.check()
+        assert [str(it.position) for it in report.crashes] == ["after code"]
+        return runs
+
+    # Without a crash, until the crash, and with it: each question is one run more.
+    assert await crash_once(pause_everywhere=True) - await crash_once(pause_everywhere=False) == 2
+
+
+async def test_process_is_killed_and_another_one_continues():
+    report = await crash_everywhere(
+        orders,
+        "Refund order 7",
+        answers=["yes"],
+        model=gone,
+        steps={"refund": paid},
+        kill=True,
+        only=["after answer", "after step refund", "before the end"],
+    )
+    report.check()
+    assert {str(it.position): it.outcome for it in report.crashes} == {
+        "after answer": "alike",
+        "after step refund": "unknown",
+        "before the end": "alike",
+    }
+    (unknown,) = (it.run for it in report.crashes if it.outcome == "unknown")
+    assert unknown is not None
+    assert (unknown.steps["refund"].count, unknown.error and unknown.error.code) == (0, "OUTCOME_UNKNOWN")
+
+
+async def test_agents_and_fakes_that_no_other_process_can_load_are_refused():
+    @agent()
+    async def inside(turn: Turn) -> str:
+        return "Hi."
+
+    with pytest.raises(NotImportable, match=r"agent `inside` can't be loaded by another process"):
+        await crash_everywhere(inside, "Hi", kill=True)
+
+    async def paid_inside(order: int) -> str:
+        return f"paid {order}"
+
+    with pytest.raises(NotImportable, match=r"fake of `refund` can't be loaded"):
+        await crash_everywhere(orders, "Hi", kill=True, steps={"refund": paid_inside})
+
+
 async def test_other_code_continues_alike_or_is_found_to_differ():
     def speaking(step: str, end: str):
         @agent(key="speaker", version=2)
@@ -78,13 +138,10 @@ async def test_other_code_continues_alike_or_is_found_to_differ():
     alike = await crash_everywhere(first, "Go", on=[speaking("after", "Done.")])
     alike.check()
     assert {it.outcome for it in alike.crashes if it.run} == {"alike"}
-    commit = alike.crashes[-1].commit  # only one: a difference is found only after some seconds
-    while alike.crashes[-1].run is None:
-        commit -= 1
-        alike = await crash_everywhere(first, "Go", on=[first], only=[commit])
-    changed = await crash_everywhere(first, "Go", on=[speaking("elsewhere", "Done.")], only=[commit])
+    other = [speaking("elsewhere", "Done.")]
+    changed = await crash_everywhere(first, "Go", on=other, only="before the end", agents_patience_s=0.5)
     changed.check()
-    assert "diverged" in {it.outcome for it in changed.crashes}
+    assert [it.outcome for it in changed.crashes] == ["diverged"]
     with pytest.raises(AssertionError, match="crashes were felt"):
         (await crash_everywhere(first, "Go", on=[speaking("after", "Other.")])).check()
 
@@ -93,5 +150,14 @@ async def test_only_some_commits_are_tried():
     report = await crash_everywhere(orders, "Refund order 7", answers=["no"], only=range(2, 3))
     assert [(it.commit, it.moment) for it in report.crashes] == [(2, "before"), (2, "after")]
     report.check()
+    wanted = ["step_end find_order", "after answer"]
+    named = await crash_everywhere(orders, "Refund order 7", answers=["no"], only=wanted)
+    assert [str(it.position) for it in named.crashes] == [
+        "before step_end find_order",
+        "after step_end find_order",
+        "after answer",
+    ]
+    named.check()
+    assert "before step_end find_order" in str(named)
     with pytest.raises(AssertionError, match="Nothing was tried"):
         (await crash_everywhere(orders, "Refund order 7", answers=["no"], only=[500])).check()

@@ -131,8 +131,10 @@ def _check(it: AgentDeclared) -> None:
     _check_number("max_steps", it.max_steps, 1, MOST_STEPS)
     if it.timeout_s is not None and not 0 < it.timeout_s <= MOST_TIMEOUT_S:
         raise ValueError(f"`timeout_s` is more than 0 and at most {MOST_TIMEOUT_S}; not {it.timeout_s!r}.")
-    if is_blank(it.name) or len(it.name) > MOST_NAME_CHARACTERS:
-        raise ValueError(f"An agent's name has 1 to {MOST_NAME_CHARACTERS} characters; not {it.name!r}.")
+    if is_blank(it.name) or len(it.name) > MOST_NAME_CHARACTERS or len(it.name.splitlines()) > 1:
+        raise ValueError(
+            f"An agent's name has 1 to {MOST_NAME_CHARACTERS} characters in one line; not {it.name[:60]!r}."
+        )
     if len(it.description) > MOST_DESCRIPTION_CHARACTERS:
         raise ValueError(f"An agent's description has at most {MOST_DESCRIPTION_CHARACTERS} characters.")
     _check_choice("visibility", it.visibility, [choice.value for choice in Visibility])
@@ -142,7 +144,9 @@ def _check(it: AgentDeclared) -> None:
         raise ValueError(f"An agent has at most {MOST_STARTERS} starters; not {len(it.starters)}.")
     for starter in it.starters:
         if is_blank(starter) or len(starter) > MOST_STARTER_CHARACTERS:
-            raise ValueError(f"A starter has 1 to {MOST_STARTER_CHARACTERS} characters; not {starter!r}.")
+            raise ValueError(
+                f"A starter has 1 to {MOST_STARTER_CHARACTERS} characters; not {starter[:60]!r}."
+            )
     names = [tool.name for tool in it.tools]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ValueError(f"Two tools of agent {it.key!r} are named {twice!r}.")

@@ -54,7 +54,7 @@ _ENDS_AN_ITERATION = (StopIteration, StopAsyncIteration)
 
 def record(error: BaseException) -> ProgramError:
     """An exception as it is recorded: without its traceback."""
-    kind = type(error)
+    kind = error.__class__
     return ProgramError(f"{kind.__module__}.{kind.__qualname__}", message_of(error), _arguments(error))
 
 
@@ -121,14 +121,27 @@ def leading(error: BaseException) -> BaseException:
     return ours[0] if ours else inner[0] if len(inner) == 1 else group
 
 
-def without_values(error: BaseException, most_causes: int = 10) -> BaseException:
-    """An exception for the log: its class, its traceback and its causes, without what they say."""
-    kind = cast(
-        "type[Exception]",
-        type(type(error).__qualname__, (Exception,), {"__module__": type(error).__module__}),
-    )
-    bare = kind().with_traceback(error.__traceback__)
+def without_values(error: BaseException, most: int = 10) -> BaseException:
+    """An exception for the log: its class, its traceback, its causes and those that it groups; so many of
+    them at most, one in another. Only ours say what is wrong.
+    """
+    bare = _bare(error, most).with_traceback(error.__traceback__)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and most_causes > 1:
-        bare.__cause__ = without_values(cause, most_causes - 1)
+    if cause is not None and most > 1:
+        bare.__cause__ = without_values(cause, most - 1)
     return bare
+
+
+def _bare(error: BaseException, most: int) -> BaseException:
+    if isinstance(error, BaseExceptionGroup) and most > 1:
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
+    return _named(error)
+
+
+def _named(error: BaseException) -> Exception:
+    kind = type(error)
+    named = {"__module__": kind.__module__}
+    bare = cast("type[Exception]", type(kind.__qualname__, (Exception,), named))
+    hint = error.hint if isinstance(error, TurnError) and kind.__module__ == TurnError.__module__ else None
+    return bare(hint) if hint else bare()

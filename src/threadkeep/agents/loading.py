@@ -15,15 +15,7 @@ _OURS = Path(__file__).parent
 
 def load(place: str) -> list[Agent]:
     """The agent, or the list of agents, that a module has under a name: `shop:orders`."""
-    module_name, colon, name = place.partition(":")
-    if not colon or not module_name or not name:
-        raise AgentsNotLoaded(f"{place!r} doesn't name agents. Write the module and the name: `shop:orders`.")
-    module = _import(module_name)
-    found: Any = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise AgentsNotLoaded(f"`{module_name}` ({_file(module)}) has no `{name}`.")
-        found = getattr(found, part)
+    found = find(place)
     agents = (
         [found] if isinstance(found, Agent) or not isinstance(found, Iterable) else list(cast("Any", found))
     )
@@ -35,6 +27,20 @@ def load(place: str) -> list[Agent]:
     if not agents:
         raise AgentsNotLoaded(f"`{place}` is empty: it names no agent.")
     return agents
+
+
+def find(place: str) -> Any:
+    """What a module has under a name: `shop:orders`."""
+    module_name, colon, name = place.partition(":")
+    if not colon or not module_name or not name:
+        raise AgentsNotLoaded(f"{place!r} doesn't name agents. Write the module and the name: `shop:orders`.")
+    module = _import(module_name)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise AgentsNotLoaded(f"`{module_name}` ({_file(module)}) has no `{name}`.")
+        found = getattr(found, part)
+    return found
 
 
 def load_all(places: Iterable[str]) -> list[Agent]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from threadkeep.agents.agent import Agent, check_keys
@@ -12,7 +12,7 @@ from threadkeep.agents.failures import without_values
 from threadkeep.agents.run import FunctionRun, note_task
 from threadkeep.agents.threads import Threads
 from threadkeep.agents.watchdog import Watchdog
-from threadkeep.domain.agent import Code
+from threadkeep.domain.agent import BlockedLoop, Code, Places
 from threadkeep.wire.programs import AgentDeclared, Cancel, FromProgram, ProgramLost, Start, ToProgram
 
 log = logging.getLogger("threadkeep.agents")
@@ -51,9 +51,19 @@ class LocalPrograms:
         return self._watchdog.blocked_s if self._watchdog is not None else 0.0
 
     @property
+    def blocked(self) -> BlockedLoop | None:
+        """What keeps it from answering; None if it answers."""
+        return self._watchdog.blocked if self._watchdog is not None else None
+
+    @property
     def blocked_total_s(self) -> float:
-        """For how long it has been blocked so far, all times together."""
+        """For how long it has not answered so far, all times together."""
         return self._watchdog.total_s if self._watchdog is not None else 0.0
+
+    @property
+    def places(self) -> Mapping[str, Places]:
+        """The threads for what isn't `async`, by what they run."""
+        return {"function": self.functions.places, "step": self.steps.places}
 
     def start(self, start: Start) -> "LocalRun":
         """Runs an agent's function for a turn; called on the server's loop."""

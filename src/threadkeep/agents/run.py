@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import (
     AgentError,
+    AmbiguousStep,
     NotJson,
     StepInsideStep,
     TurnCancelled,
@@ -30,6 +31,7 @@ from threadkeep.agents.threads import Threads
 from threadkeep.agents.values import Unstorable, as_sent
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    AMBIGUOUS,
     MOST_OPEN_CLAIMS,
     NOT_RUNNING,
     NOTHING,
@@ -99,6 +101,8 @@ class FunctionRun:
         self.calls: set[asyncio.Task[Any]] = set()
         """Those that threads wait for."""
         self.saved = dict(start.saved)
+        self.read_saved: set[str] = set()
+        """The scopes whose saved point the function has looked at."""
         self.now_ms = start.at
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
@@ -150,6 +154,12 @@ class FunctionRun:
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
+        if not self.start.is_check:
+            self._log(error)
+        code = telling.code if isinstance(telling, TurnError) else None
+        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
+
+    def _log(self, error: BaseException) -> None:
         bare = without_values(error)
         log.error(
             'agent "%s" failed in turn %s',
@@ -157,8 +167,6 @@ class FunctionRun:
             self.start.turn,
             exc_info=(type(bare), bare, bare.__traceback__),
         )
-        code = telling.code if isinstance(telling, TurnError) else None
-        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
 
     def _cancelled_end(self) -> End:
         return End("cancelled", state=self._state_or_nothing())
@@ -245,7 +253,8 @@ class FunctionRun:
         if refused.code == NOT_RUNNING:
             return  # the step has ended for the server, which says how
         if refused.re is not None:
-            self._fail(refused.re, TurnMisused(refused.message))
+            kind = AmbiguousStep if refused.code == AMBIGUOUS else TurnMisused
+            self._fail(refused.re, kind(refused.message))
         else:
             self.cancel("lost")
 
@@ -277,7 +286,7 @@ class FunctionRun:
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""
         if self.cancelled is not None:
-            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0))
+            await self.unless_cancelled(asyncio.sleep(1 if self._is_void else 0.01))
         self.check_usable()
 
     def check_outside_step(self, what: str) -> None:
@@ -416,7 +425,7 @@ def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
     """Whether a task is about to run, or has ended without its waiters knowing yet.
 
     One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
-    either; it leaves the run's tasks when its waiters are told.
+    either; it leaves the run's tasks when its waiters learn of that.
     """
     for task in tasks:
         waits_for = getattr(task, "_fut_waiter", None)

@@ -4,8 +4,11 @@ import functools
 import inspect
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from types import FunctionType
+from typing import Any, NamedTuple, cast
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from threadkeep.agents.errors import AmbiguousStep, NotJson
 from threadkeep.agents.tool import EFFECTS, Tool, check_effect
@@ -26,8 +29,7 @@ MOST_TITLE_CHARACTERS = 200
 MOST_RETRIES = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """A call of a function, as it is claimed."""
 
     fn: Callable[..., Any]
@@ -38,6 +40,8 @@ class Step:
     scope: str
     kind: Any
     """What it returns, by its annotation."""
+    streams: bool
+    """Whether it says what it yields."""
     is_alike: bool
     """Whether equal arguments make two calls at once interchangeable."""
     effect: Effect
@@ -54,17 +58,12 @@ class Step:
     asks_if_unknown: bool = False
 
     @property
-    def streams(self) -> bool:
-        """Whether it says what it yields."""
-        return inspect.isasyncgenfunction(self.fn) or inspect.isgeneratorfunction(self.fn)
-
-    @property
     def place(self) -> tuple[str, str, str]:
         """What identifies it, but for how often it was claimed."""
         return self.scope, self.name, self.hash
 
     def claim(self, id_: int) -> StepClaim:
-        """What the server is told of it."""
+        """What the server needs to know of it."""
         return StepClaim(
             id=id_,
             name=self.name,
@@ -84,8 +83,7 @@ class Step:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOptions:
+class StepOptions(Struct, frozen=True, kw_only=True):
     """What `turn.step` takes besides the function and its arguments."""
 
     effect: Effect | None = None
@@ -122,15 +120,16 @@ def step_of(
     access, name = options.access, options.name
     check_effect(effect, access)
     if isinstance(fn, Tool):
-        known = cast("Tool[..., Any]", fn)
-        effect = known.effect if options.effect is None else _stricter(options.effect, known.effect)
-        access = "ask" if "ask" in (options.access, known.access) else "allow"
-        fn, name = known.fn, name or known.name
+        given = cast("Tool[..., Any]", fn)
+        effect = given.effect if options.effect is None else _stricter(options.effect, given.effect)
+        access = "ask" if "ask" in (options.access, given.access) else "allow"
+        fn, name = given.fn, name or given.name
     while isinstance(fn, functools.partial):
         fn = cast("functools.partial[Any]", fn)
         fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
     name = _step_name(fn, name)
     options.check(name, effect)
+    known = _known(fn, name)
     tool = Tool(fn, effect=effect, access=access, name=_tool_name(name)) if access == "ask" else None
     return Step(
         fn=fn,
@@ -139,7 +138,8 @@ def step_of(
         name=name,
         hash=_hash(name, args, kwargs, options.key),
         scope=scope,
-        kind=_result_type(fn, name),
+        kind=known.kind,
+        streams=known.streams,
         is_alike=options.key is None and bool(args or kwargs) and not _closes_over(fn),
         effect=effect,
         access=access,
@@ -157,6 +157,7 @@ def step_of(
 
 def tool_step(tool: Tool[..., Any], arguments: dict[str, Any], call_id: str | None, scope: str) -> Step:
     """A call of a tool that a model asked for, or the code by its name."""
+    known = _known(tool.fn, tool.name)
     return Step(
         fn=tool.fn,
         args=(),
@@ -164,7 +165,8 @@ def tool_step(tool: Tool[..., Any], arguments: dict[str, Any], call_id: str | No
         name=tool.name,
         hash=content_hash(call_id) if call_id is not None else _hash(tool.name, (), arguments, None),
         scope=scope,
-        kind=_result_type(tool.fn, tool.name),
+        kind=known.kind,
+        streams=known.streams,
         is_alike=call_id is None,
         effect=tool.effect,
         access=tool.access,
@@ -217,18 +219,41 @@ def _hash(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], key: object)
     except Unstorable as exc:
         what = "key" if key is not None else "arguments"
         raise NotJson(
-            f"The {what} of step `{name}` can't be written as JSON: {exc}. Pass plain values, and keep "
-            "clients and handles in globals or closures; or give the step a `key`."
+            f"The {what} of step `{name}` can't be written as JSON",
+            str(exc),
+            "Pass plain values, and keep clients and handles in globals or closures; or give the step a "
+            "`key`.",
         ) from exc
 
 
-def _result_type(fn: Callable[..., Any], name: str) -> Any:
+class _Known(NamedTuple):
+    """What a function's steps have in common."""
+
+    kind: Any
+    streams: bool
+
+
+_looked_at: WeakKeyDictionary[FunctionType, _Known] = WeakKeyDictionary()
+
+
+def _known(fn: Callable[..., Any], name: str) -> _Known:
+    """Looks at a module's functions and methods once: it takes longer than most of what a step is."""
+    function: object = fn.__func__ if inspect.ismethod(fn) else fn
+    if not isinstance(function, FunctionType) or "<locals>" in function.__qualname__:
+        return _look_at(fn, name)
+    known = _looked_at.get(function)
+    if known is None:
+        known = _looked_at[function] = _look_at(fn, name)
+    return known
+
+
+def _look_at(fn: Callable[..., Any], name: str) -> _Known:
     if inspect.isasyncgenfunction(fn) or inspect.isgeneratorfunction(fn):
-        return Any
+        return _Known(Any, streams=True)
     try:
-        return result_type(fn)
+        return _Known(result_type(fn), streams=False)
     except Unstorable as exc:
-        raise NotJson(f"What step `{name}` returns can't be known: {exc}.") from exc
+        raise NotJson(f"What step `{name}` returns can't be known", str(exc)) from exc
 
 
 def _closes_over(fn: Callable[..., Any]) -> bool:

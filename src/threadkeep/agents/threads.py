@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from threadkeep.domain.agent import Places
+
 IDLE_S = 60.0
 
 
@@ -25,7 +27,7 @@ class _Job:
         except (StopIteration, StopAsyncIteration) as exc:  # no future takes them
             value, error = None, RuntimeError(f"the function raised {type(exc).__name__}")
             error.__cause__ = exc
-        except BaseException as exc:  # noqa: BLE001 - whoever waits for the function gets it
+        except BaseException as exc:  # noqa: BLE001 - what waits for the function gets it
             value, error = None, exc
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self.loop.call_soon_threadsafe(self._settle, value, error)
@@ -60,6 +62,12 @@ class Threads:
             return await job.returned
         finally:
             self._forget(job)
+
+    @property
+    def places(self) -> Places:
+        """How full they are."""
+        with self._changed:
+            return Places(self._most, self._count - self._idle, len(self._jobs))
 
     def keeps_waiting(self, owner: object) -> bool:
         """Whether a function of this owner waits for a thread."""

@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
@@ -114,7 +115,7 @@ class Turn(TurnFacts):
         try:
             passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
         except (Unstorable, TypeError, ValueError) as exc:
-            raise NotJson(f"What a turn cites has a `text`: {exc}.") from exc
+            raise NotJson("What a turn cites has a `text`", str(exc)) from exc
         await self._run.show(checked("turn.cite", HitsItem(passages, storable(query))))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
@@ -450,7 +451,7 @@ class Turn(TurnFacts):
         output_tokens: int,
         *,
         cache_read_tokens: int = 0,
-        cost: str | None = None,
+        cost: str | Decimal | None = None,
     ) -> "asyncio.Future[Any]":
         """Reports a model call that the agent made itself. It needn't be awaited."""
         return report(
@@ -480,10 +481,16 @@ class Turn(TurnFacts):
         try:
             encoded = Raw(encode(value))
         except Unstorable as exc:
-            raise NotJson(f"What is saved can't be written as JSON: {exc}.") from exc
+            raise NotJson("What is saved can't be written as JSON", str(exc)) from exc
 
         def make(id_: int) -> SaveClaim:
-            return SaveClaim(id=id_, value=encoded, scope=self._scope, state=self._run.changed_state())
+            return SaveClaim(
+                id=id_,
+                value=encoded,
+                scope=self._scope,
+                state=self._run.changed_state(),
+                is_read=self._scope in self._run.read_saved,
+            )
 
         await self._run.claim("turn.save", make)
         self._run.saved[self._scope] = encoded
@@ -491,6 +498,7 @@ class Turn(TurnFacts):
     @property
     def saved(self) -> Any:
         """The last value that was saved in this scope."""
+        self._run.read_saved.add(self._scope)
         saved = self._run.saved.get(self._scope)
         return None if saved is None else decode(saved)
 

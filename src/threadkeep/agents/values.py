@@ -34,7 +34,7 @@ def encode(value: object) -> bytes:
             encoded = msgspec.json.format(encoded, indent=-1)
     except _DEFINITE as exc:
         raise Unstorable(_reason(exc)) from exc
-    if b"null" in encoded:
+    if b"null" in encoded and value is not None:
         _refuse_nan(value)
     return encoded
 

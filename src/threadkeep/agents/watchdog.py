@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
+from threadkeep.domain.agent import BlockedLoop
+
 log = logging.getLogger("threadkeep.agents")
 
 BLOCKED_AFTER_S = 1.0
@@ -34,9 +36,15 @@ class Watchdog:
         self._asked_at: float | None = None
         self._reported: str | None = None
         self._closed = threading.Event()
-        self.total_s = 0.0
-        """For how long the loop has been blocked so far, all times together."""
+        self._total_s = 0.0
         threading.Thread(target=self._watch, name="agents-watchdog", daemon=True).start()
+
+    @property
+    def blocked(self) -> BlockedLoop | None:
+        """Who blocks the loop, and where; None if it answers."""
+        if not (silent_s := self.blocked_s):
+            return None
+        return BlockedLoop(self._who(), self._place(), round(silent_s * 1000))
 
     @property
     def blocked_s(self) -> float:
@@ -44,6 +52,11 @@ class Watchdog:
         asked_at = self._asked_at
         silent_s = 0.0 if asked_at is None else time.monotonic() - asked_at
         return silent_s if silent_s >= self._after_s else 0.0
+
+    @property
+    def total_s(self) -> float:
+        """For how long the loop has been blocked so far, all times together."""
+        return self._total_s + (self.blocked_s if self._reported is not None else 0.0)
 
     def close(self) -> None:
         """Ends the watch."""
@@ -66,7 +79,7 @@ class Watchdog:
     def _note_life(self) -> None:
         silent_s, self._asked_at = self.blocked_s, None
         if self._reported is not None:
-            self.total_s += silent_s
+            self._total_s += silent_s
             log.warning("%s no longer blocks the event loop; it did for %.1f s", self._reported, silent_s)
             self._reported = None
 

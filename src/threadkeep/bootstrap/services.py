@@ -54,10 +54,12 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.services.replies.resumed_turns import ResumedTurns
 from threadkeep.services.replies.steps import Steps
@@ -70,6 +72,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.services.workers import Workers
 from threadkeep.settings import Settings
 from threadkeep.storage.prompt_files import FolderPromptFiles
 from threadkeep.tools.roles import WorkspaceRoles
@@ -96,6 +99,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     talks = _build_talks(settings, adapters, parts, await _start_turns(settings, adapters, parts))
     services = _build_services(settings, adapters, parts, talks, live_gateways)
     started.push_async_callback(parts.places.close)
+    started.push_async_callback(parts.code_checks.close)
     started.push_async_callback(services.completions.close)
     started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -159,6 +163,8 @@ class _Parts:
     equipment: Equipment
     places: ReplyPlaces
     creations: Creations
+    program_starts: ProgramStarts
+    code_checks: CodeChecks
 
 
 def _build_parts(
@@ -175,6 +181,7 @@ def _build_parts(
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
     tools = build_tools(settings, adapters, catalog, roles, retriever, node)
+    starts = ProgramStarts(store, node.programs)
     return _Parts(
         catalog=catalog,
         caps=caps,
@@ -197,6 +204,8 @@ def _build_parts(
         ),
         places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
+        program_starts=starts,
+        code_checks=CodeChecks(store, starts, is_on=settings.check_agents),
     )
 
 
@@ -205,12 +214,22 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     store, node, caps = adapters.store, parts.node, parts.caps
     requests = ModelRequests(store, parts.prompts, parts.passages, settings.zone)
     replies = ModelReplies(store, parts.equipment, requests, parts.background.history, parts.background.jobs)
-    code_replies = CodeReplies(store, replies, requests, node.programs)
+    code_replies = CodeReplies(
+        store,
+        replies,
+        requests,
+        parts.program_starts,
+        parts.code_checks,
+        adapters.metrics,
+        patience_s=settings.agents_patience_s,
+        pause_after_s=settings.agents_pause_after_s,
+    )
     starts = TurnStarts(store, node.runner, replies, code_replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours
     node.runner.resume_with(
         ResumedTurns(store, replies, starts, code_replies, within_hours=within_hours, caps=caps)
     )
+    await node.programs.note_seen()  # before anybody can ask
     await node.recover_abandoned()
     return starts
 
@@ -273,6 +292,7 @@ def _build_services(
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
         steps=Steps(store, turns),
+        code_checks=parts.code_checks,
         reruns=Reruns(store, parts.equipment, parts.places, caps),
         completions=Completions(
             store,
@@ -298,6 +318,7 @@ def _build_services(
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
         users=_build_users(settings, adapters, parts, running_turns, keys),
+        workers=Workers(store, parts.node),
         keys=keys,
         user_events=user_events,
         metrics=adapters.metrics,

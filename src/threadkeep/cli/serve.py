@@ -6,17 +6,22 @@ import logging
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from threadkeep.bootstrap import build_models, create_app, endpoint_of, has_model
 from threadkeep.cli.commands import refuse, runs
 from threadkeep.cli.privacy import keep_secrets_private
+from threadkeep.cli.watched_places import watched_places
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.model import GatewayKind
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.server.connection import ConnectionLimits
+from threadkeep.http.server.reloader import Reloader, WatchedFiles
 from threadkeep.http.server.server import listen, serve
 from threadkeep.http.server.supervisor import ServingProcess, Supervisor
 from threadkeep.http.siblings import Siblings, connect_siblings
@@ -31,6 +36,8 @@ log = logging.getLogger("threadkeep")
 
 # Loading a model blocks everything else for a moment, so requests that wait for the start go first.
 LOAD_AFTER_S = 1.0
+RELOAD_GRACE_S = 5.0
+"""How long a running step keeps its author waiting who has changed a file."""
 
 
 def add_serve(command: argparse.ArgumentParser) -> None:
@@ -51,6 +58,18 @@ def add_serve(command: argparse.ArgumentParser) -> None:
         help="an agent in code to run, or a list of them; can be given several times",
     )
     command.add_argument(
+        "--check-agents",
+        action="store_true",
+        default=None,
+        help="after each turn of an agent in code, run its function again and log what differs",
+    )
+    command.add_argument(
+        "--reload",
+        action="store_true",
+        help="for development: start again when a Python file in the folder of an agent changes; running "
+        "turns continue",
+    )
+    command.add_argument(
         "--require-token",
         action="store_true",
         default=None,
@@ -67,7 +86,10 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     if (reason := open_to_others(settings_file())) is not None:
         log.warning("The settings file isn't safe: %s", reason)
     keep_secrets_private(settings)
+    places = watched_places(settings) if given.reload else ()
     with listen(settings.host, settings.port) as listener:
+        if given.reload:
+            return _serve_reloading(settings, given, listener, places)
         if settings.processes == 1:
             _serve(settings, listener, announce_start=partial(_announce_start, settings, listener))
             return 0
@@ -88,6 +110,24 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
             return 0
 
         return Supervisor(settings.processes, work, partial(_announce_start, settings, listener)).run()
+
+
+def _serve_reloading(
+    settings: Settings, given: argparse.Namespace, listener: socket.socket, places: Collection[Path]
+) -> int:
+    """Serves in a process that starts again when a file changes."""
+    hasty = replace(settings, shutdown_grace_s=min(settings.shutdown_grace_s, RELOAD_GRACE_S))
+
+    def work(process: ServingProcess) -> int:
+        sys.dont_write_bytecode = True  # two changes within a second look alike to it
+        try:
+            _serve(hasty, listener, announce_start=process.report_ready, process=process)
+        except ThreadkeepError as exc:
+            return refuse(exc, given)
+        return 0
+
+    announce_start = partial(_announce_start, settings, listener)
+    return Reloader(WatchedFiles(places), work, announce_start, _announcer(settings)).run()
 
 
 def _serve(
@@ -145,6 +185,8 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     if (file := settings_file().absolute()).exists():
         yield f"Settings: {file}"
     yield f"Model: {_model(settings)}"
+    if settings.agents and settings.check_agents:
+        yield "Agents in code are checked after each turn: what they do outside steps happens twice."
     yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 

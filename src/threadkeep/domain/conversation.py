@@ -129,6 +129,8 @@ class WaitingEnd:
     ended: EndedTurn
     chunk: LogChunk
     fence: int
+    state: bytes | None = None
+    """What its program keeps with the reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.client_tool import ClientTool
@@ -132,8 +132,20 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenStep:
+    """What a turn's program does: the oldest of its steps that have begun and not ended."""
+
+    name: str
+    since: int
+
+
+WaitsFor = Literal["person", "worker"]
+"""What a turn waits for: somebody's decision, or a process that runs its program."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunningTurn:
-    """A turn running on some node, without its content."""
+    """A turn that runs on some node or waits, without its content."""
 
     id: TurnId
     conversation_id: ConversationId
@@ -147,8 +159,20 @@ class RunningTurn:
     is_stalled: bool
     code: TurnCode | None = None
     """Set if its agent is a program."""
+    step: OpenStep | None = None
+    """What the program does, as its node said last."""
+    waits_for: WaitsFor | None = None
 
-    @property
-    def waits_for_program(self) -> bool:
-        """Whether no node runs it, since none has its program."""
-        return self.code is not None and self.node_id is None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveFilter:
+    """Which active turns to list; None: whatever it is."""
+
+    code_key: str | None = None
+    """Of the program that is their agent."""
+    step: str | None = None
+    older_than_ms: int | None = None
+    waits_for: WaitsFor | Literal["nothing"] | None = None
+
+
+ALL_ACTIVE = ActiveFilter()

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from msgspec import Raw
 
-from threadkeep.domain.events import ApprovalRequest, StepChanged, TurnEvent
+from threadkeep.domain.events import ApprovalRequest, Done, StepChanged, TurnEvent
 from threadkeep.domain.parts import Part, QuestionPart, StepPart, StepStatus, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.engine.journal import CodeStarted, JournalEntry, ReplayDiverged, StepBegun, StepEnded
@@ -89,6 +89,10 @@ class StepRecorder:
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
+        if isinstance(entry, StepBegun | StepEnded) or (
+            isinstance(entry, TurnEvent) and isinstance(entry.body, Done)
+        ):
+            self._diverged = None  # it went on after all
         match entry:
             case TurnEvent(at=at, body=StepChanged() as body):
                 self._at = at
@@ -122,7 +126,7 @@ class StepRecorder:
         recorded = RecordedStep(
             number=number,
             step_id=begun.step_id,
-            name=ASK if begun.kind == "question" else begun.name,
+            name=name_of(begun),
             kind=_KINDS[begun.kind],
             status=_without_end(begun, is_over),
             started_at=at,
@@ -135,6 +139,11 @@ class StepRecorder:
         if shown is not None:
             recorded = replace(recorded, title=shown.title, agent=shown.agent, parent_id=shown.parent_id)
         return recorded if step.ended is None else _with_end(recorded, step.ended)
+
+
+def name_of(begun: StepBegun) -> str:
+    """A step's name for people."""
+    return ASK if begun.kind == "question" else begun.name
 
 
 def _without_end(begun: StepBegun, is_over: bool) -> StepStatus:

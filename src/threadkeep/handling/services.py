@@ -34,6 +34,7 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.steps import Steps
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
@@ -43,6 +44,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
+from threadkeep.services.workers import Workers
 from threadkeep.storage.store import Store
 
 
@@ -77,6 +79,7 @@ class Services:
     import_runs: ImportRuns
     receipts: Receipts
     steps: Steps
+    code_checks: CodeChecks
     feedback: Feedbacks
     reruns: Reruns
     memories: Memories
@@ -84,6 +87,7 @@ class Services:
     usages: Usages
     spending: Spending
     users: Users
+    workers: Workers
     keys: Keys
     user_events: UserEvents
     metrics: Metrics

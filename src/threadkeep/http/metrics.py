@@ -7,13 +7,15 @@ from ipaddress import ip_address
 from starlette.requests import Request
 from starlette.responses import Response
 
+from threadkeep.domain.agent import Places
 from threadkeep.domain.errors import Forbidden, ThreadkeepError
 from threadkeep.domain.money import UNIT
 from threadkeep.handling.errors import error_response
 from threadkeep.handling.services import Services
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
-from threadkeep.metrics import Histogram
+from threadkeep.metrics import Histogram, Metrics
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.version import __version__
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -32,7 +34,8 @@ def metrics_endpoint(
             text = "".join(render(served)) if siblings is None else merge(await siblings.ask())
             reservations = await served.store.ledger.open_reservations()
             programs = [(it.key, it.is_ready) for it in await served.store.programs.all()]
-            text += "".join(_of_all_nodes(reservations, programs))
+            waiting = await served.workers.waiting_turns()
+            text += "".join(_of_all_nodes(reservations, programs, waiting))
         except ThreadkeepError as exc:
             return error_response(exc, request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
@@ -90,6 +93,7 @@ def render(services: Services) -> Iterator[str]:
     failing = {name: int(name in services.loops.failing) for name in services.loops.failures}
     help_text = "Whether a background loop keeps failing."
     yield from _family("threadkeep_loop_failing", "gauge", help_text, _labelled("loop", failing))
+    yield from _of_programs(metrics, services.workers.here)
     lag = {"": metrics.event_lag}
     help_text = "Seconds from an event's arrival until it is stored and shown."
     yield from _histograms("threadkeep_event_lag_seconds", help_text, lag)
@@ -98,7 +102,47 @@ def render(services: Services) -> Iterator[str]:
     yield from _histograms("threadkeep_store_seconds", help_text, latency)
 
 
-def _of_all_nodes(open_reservations: int, programs: Iterable[tuple[str, bool]]) -> Iterator[str]:
+def _of_programs(metrics: Metrics, programs: NodePrograms) -> Iterator[str]:
+    """What the programs of agents in code do in this process."""
+    running = _labelled("agent", programs.running)
+    help_text = "Turns of agents in code running on this node."
+    yield from _family("threadkeep_program_turns_running", "gauge", help_text, running)
+    steps = {
+        f'agent="{_escaped(agent)}",name="{_escaped(name)}",status="{status}",effect="{effect}"': count
+        for (agent, name, status, effect), count in sorted(metrics.steps.items())
+    }
+    help_text = "Ended steps of agents in code; beyond 200 names, `other`."
+    yield from _family("threadkeep_program_steps_total", "counter", help_text, steps)
+    for name, help_text, counts in (
+        ("divergences", "Turns that ended because the code asked for something else.", metrics.divergences),
+        ("unknown_outcomes", "Steps that may have taken effect; nobody knows.", metrics.unknown_outcomes),
+        ("replayed", "Recorded results that code was run again with.", metrics.replayed),
+    ):
+        values = _labelled("agent", {_escaped(key): count for key, count in counts.items()})
+        yield from _family(f"threadkeep_program_{name}_total", "counter", help_text, values)
+    port = programs.port
+    help_text = "Seconds for which agents in code have kept their event loop from answering."
+    blocked = {"": port.blocked_total_s if port else 0.0}
+    yield from _family("threadkeep_program_blocked_seconds_total", "counter", help_text, blocked)
+    yield from _of_places(port.places if port else {})
+
+
+def _of_places(places: Mapping[str, Places]) -> Iterator[str]:
+    """How full the threads are that run what isn't `async`."""
+    most, taken, waiting = Counter[str](), Counter[str](), Counter[str]()
+    for kind, it in places.items():
+        most[kind], taken[kind], waiting[kind] = it.most, it.taken, it.waiting
+    for name, help_text, values in (
+        ("places", "Threads for functions of agents in code that block.", most),
+        ("places_taken", "Threads that run one now.", taken),
+        ("places_awaited", "Functions that wait for one.", waiting),
+    ):
+        yield from _family(f"threadkeep_program_{name}", "gauge", help_text, _labelled("kind", values))
+
+
+def _of_all_nodes(
+    open_reservations: int, programs: Iterable[tuple[str, bool]], waiting: Mapping[str, int]
+) -> Iterator[str]:
     """What the database knows, whichever process is asked."""
     help_text = "Model calls that have something reserved in a budget, on all nodes."
     yield from _family("threadkeep_reservations_open", "gauge", help_text, {"": open_reservations})
@@ -109,6 +153,10 @@ def _of_all_nodes(open_reservations: int, programs: Iterable[tuple[str, bool]]) 
         "Processes that run the program of an agent in code, on all nodes; 0 for a day after the last."
     )
     yield from _family("threadkeep_program_workers", "gauge", help_text, _labelled("agent", workers))
+    help_text = "Turns on all nodes that wait because no process runs their program."
+    yield from _family(
+        "threadkeep_program_turns_waiting", "gauge", help_text, _labelled("agent", dict(waiting))
+    )
 
 
 def _escaped(label: str) -> str:

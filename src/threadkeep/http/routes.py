@@ -849,6 +849,7 @@ _TABLE = (
         "Operating",
         errors=(Forbidden, TurnNotFound),
     ),
+    Route("GET", "/api/admin/workers", running_turns.list_workers, "Operating", errors=(Forbidden,)),
     Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
     Route("GET", "/api/admin/gateways", gateways.list_gateways, "Operating", errors=(Forbidden,)),
     Route(

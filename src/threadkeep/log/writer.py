@@ -15,6 +15,7 @@ the ledger in the commit that stores its usage event.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import TypeVar
@@ -39,7 +40,14 @@ from threadkeep.domain.money import Cost, Payer, Purpose, day_of
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, BegunByAdmin, CallPaid, JournalEntry, StepEnded
+from threadkeep.engine.journal import (
+    JOURNAL_ENTRIES,
+    BegunByAdmin,
+    CallPaid,
+    JournalEntry,
+    StateSaved,
+    StepEnded,
+)
 from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
@@ -63,6 +71,11 @@ A turn that runs alone never waits for the clock: what arrives during a flush is
 With fifty turns the rest reaches its maximum, and they share a flush every 25 ms.
 """
 MOST_REST_S = 0.025
+STORES_EACH = ContextVar("STORES_EACH", default=False)
+"""Whether a writer that is made now stores each entry of a log at once, never several together.
+
+So a turn has the same commits in every run: for tests that crash at one of them.
+"""
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
@@ -94,6 +107,8 @@ class TurnLog:
         """Of the turn's requests, by call, until they are stored."""
         self.state: bytes | None = None
         """What the turn's program keeps with the reply, stored with the turn's end."""
+        self.saved: StateSaved | None = None
+        """The last point at which its program saved that: it counts if the turn ends otherwise."""
         self.taken_at = 0
         """When the oldest event of the last taken chunk arrived."""
         self._clock = clock
@@ -112,7 +127,7 @@ class TurnLog:
         self._append(body)
         for other in more:
             self._append(other)
-        if at_once:
+        if at_once or self._writer.stores_each:
             await self._writer.flush(self)
         else:
             last = more[-1] if more else body
@@ -148,12 +163,15 @@ class TurnLog:
         """The next entry of the turn's stored log, before anything else is added; new events follow it."""
         if isinstance(entry, TurnEvent):
             self._fold(entry)
+        else:
+            self._note(entry)
 
     def _number(self, at: int, body: Written, charges: list[Charge]) -> LogEntry:
         """Numbers and folds an event; a journal entry has no number. Usage is charged with its event."""
         if isinstance(body, JOURNAL_ENTRIES):
             if isinstance(body, CallPaid):
                 self._paid = body
+            self._note(body)
             return body
         if isinstance(body, IterationRestart) and not body.from_seq:
             body = replace(body, from_seq=self.folding.call_seq)
@@ -162,6 +180,10 @@ class TurnLog:
             charges.append(self._charge(body, at))
         self._fold(event)
         return event
+
+    def _note(self, entry: JournalEntry) -> None:
+        if isinstance(entry, StateSaved) and (entry.state_ref or bytes(entry.state)):
+            self.saved = entry
 
     def _fold(self, event: TurnEvent) -> None:
         if isinstance(event.body, IterationStart | IterationRestart):
@@ -182,6 +204,8 @@ class TurnLog:
             day=day_of(called_at, self._zone),
             is_first=not self.folding.has_usage,
             reservation_id=paid.reservation_id if paid else self.turn_id,
+            is_reported=paid is not None and paid.is_reported,
+            reported_cost=paid.reported_cost if paid else None,
         )
 
     def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:
@@ -210,6 +234,7 @@ class LogWriter:
         zone: tzinfo = UTC,
         charged: Charged = lambda model, cost: None,
     ) -> None:
+        self.stores_each = STORES_EACH.get()
         self._zone = zone
         self._charged = charged
         self._lag = lag

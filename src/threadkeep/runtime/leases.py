@@ -1,12 +1,13 @@
 """Leases: a node's right to write the turns that it runs, which lapses unless renewed."""
 
 import time
+from collections.abc import Mapping
 
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Lease
 from threadkeep.log.writer import TurnLost
 from threadkeep.runtime.heartbeat import BEAT_S
-from threadkeep.runtime.running import NodeTurns
+from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import LEASE_MS
 
@@ -52,7 +53,7 @@ class Leases:
         if not ours:
             return
         asked_at = time.monotonic()
-        held = await self._store.renew(self._node_id, ours, LEASE_MS)
+        held = await self._renew(ours)
         for turn_id, turn in ours.items():
             if turn_id not in held:
                 turn.log.error = turn.log.error or TurnLost()
@@ -62,3 +63,14 @@ class Leases:
             turn.control.nudge()  # a signal may be lost
             if held[turn_id]:
                 turn.control.stop.request("abort")
+
+    async def _renew(self, ours: Mapping[TurnId, NodeTurn]) -> Mapping[TurnId, bool]:
+        """Renews them, and notes what their programs are doing now where that has changed."""
+        steps = {id_: turn.steps.oldest for id_, turn in ours.items() if turn.steps.oldest != turn.noted_step}
+        others = ours.keys() - steps.keys()
+        held = await self._store.renew(self._node_id, others, LEASE_MS) if others else {}
+        if steps:
+            held |= await self._store.renew_noting(self._node_id, steps, LEASE_MS)
+            for id_, step in steps.items():
+                ours[id_].noted_step = step
+        return held

@@ -28,6 +28,7 @@ from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.step_watch import StepWatch
 from threadkeep.runtime.turn_ends import TurnEnds
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.storage.store import Store
@@ -79,15 +80,23 @@ class Node:
         )
         turn_ends = TurnEnds(store, self._writer, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
-        self.programs = NodePrograms(self.id, store.programs, programs)
+        self.programs = NodePrograms(self.id, store.programs, self._running.count_by_program, programs)
         self.runner = Runner(
-            self.id, store, self._running, self._writer, turn_ends, steering, self._signals, self.programs
+            self.id,
+            store,
+            self._running,
+            self._writer,
+            turn_ends,
+            steering,
+            self._signals,
+            self.programs,
+            StepWatch(clock, metrics),
         )
         followers = Followers(store.log, self._running)
         self._following = Following(store, self._running, self._mirrors, followers)
         leases = Leases(self.id, store.log, self._running)
         self._recovery = Recovery(
-            self.id, store, self._running, self.runner, clock, self.programs, alone=alone
+            self.id, store, self._running, self.runner, clock, self.programs, self._signals, alone=alone
         )
         self._needed = asyncio.Event()
         # Separate, so that our leases don't expire while we take over many turns of a dead node.
@@ -96,6 +105,7 @@ class Node:
             beat(loops, "takeover of turns", self._recovery.recover_abandoned),
             loops.start("takeover of turns that need a program", self._recover_needed),
             beat(loops, "sight of programs", self.programs.note_seen),
+            beat(loops, "notices of absent programs", self._recovery.note_absences),
             beat(loops, "expiry of approvals", self._recovery.end_expired),
             beat(loops, "end of turns that nobody follows", followers.look),
             beat(loops, "rest of moved paths", store.branches.settle),

@@ -1,36 +1,66 @@
 """The programs that this node can run, and what it tells the other nodes about them."""
 
+import asyncio
+import socket
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from threadkeep.domain.agent import ABSENT, Code, Served
+from threadkeep.domain.agent import ABSENT, BlockedLoop, Code, Served, WorkerState
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.code.programs import Programs
 from threadkeep.storage.code.programs import SqlPrograms
+from threadkeep.version import __version__
 
 SEEN_EVERY_S = 3.0
 """How often a node says that it is there: a program that wasn't seen for READY_MS counts as absent."""
+STUCK_AFTER_MS = 10_000
+"""After so long without an answer of the programs' event loop, other nodes run new turns."""
 
 
 class NodePrograms:
-    """This node's programs among those of all nodes."""
+    """This node's programs among those of all nodes; `running` counts its turns of each."""
 
-    def __init__(self, node_id: str, store: SqlPrograms, programs: Programs | None = None) -> None:
+    def __init__(
+        self,
+        node_id: str,
+        store: SqlPrograms,
+        running: Callable[[], Mapping[str, int]],
+        programs: Programs | None = None,
+    ) -> None:
         self._node_id = node_id
         self._store = store
+        self._running = running
         self._programs = programs
         self._seen_at = -SEEN_EVERY_S
         self._is_open = True
+        self._told_open: bool = False
+        self._telling = asyncio.Lock()
+        """What is told last is true."""
 
     @property
     def codes(self) -> Sequence[Code]:
-        """What this node can run; nothing once it is closing."""
-        return self._programs.codes if self._programs is not None and self._is_open else ()
+        """What this node can run now; nothing once it is closing, or while they are stuck."""
+        return self._own if self._is_open and self.stuck is None else ()
+
+    @property
+    def _own(self) -> Sequence[Code]:
+        return self._programs.codes if self._programs is not None else ()
+
+    @property
+    def stuck(self) -> BlockedLoop | None:
+        """What has blocked the programs' event loop for so long that new turns go elsewhere."""
+        blocked = self._programs.blocked if self._programs is not None else None
+        return blocked if blocked is not None and blocked.ms >= STUCK_AFTER_MS else None
 
     @property
     def port(self) -> Programs | None:
         """Runs them; None if this node has none."""
         return self._programs
+
+    @property
+    def running(self) -> Mapping[str, int]:
+        """How many turns of each program run here."""
+        return {**{code.key: 0 for code in self._own}, **self._running()}
 
     def code_for(self, key: str) -> TurnCode:
         """What a turn that begins now needs: our version of the code, or any if we have none."""
@@ -51,14 +81,26 @@ class NodePrograms:
         return (await self._store.served([key])).get(key, ABSENT).is_awaited
 
     async def note_seen(self) -> None:
-        """Tells the other nodes what this one can run, unless it did a moment ago."""
-        now = time.monotonic()
-        if self.codes and now - self._seen_at >= SEEN_EVERY_S:
-            self._seen_at = now
-            await self._store.note_seen(self._node_id, self.codes)
+        """Tells the other nodes what this one can run, and how it is, unless it did so a moment ago."""
+        now, is_open = time.monotonic(), bool(self.codes)
+        if self._own and (now - self._seen_at >= SEEN_EVERY_S or is_open is not self._told_open):
+            self._seen_at, self._told_open = now, is_open
+            async with self._telling:
+                await self._store.note_seen(self._node_id, self._own, self._state())
 
     async def close(self) -> None:
         """Runs no more of them, and says so."""
-        was_open, self._is_open = self._is_open and bool(self.codes), False
+        was_open, self._is_open = self._is_open and bool(self._own), False
         if was_open:
-            await self._store.close(self._node_id)
+            async with self._telling:
+                await self._store.close(self._node_id)
+
+    def _state(self) -> WorkerState:
+        blocked = self._programs.blocked if self._programs is not None else None
+        return WorkerState(
+            is_open=bool(self.codes),
+            name=socket.gethostname(),
+            sdk=f"threadkeep {__version__}",
+            running=self._running(),
+            blocked_ms=blocked.ms if blocked is not None else 0,
+        )

@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from threadkeep.clock import Clock
+from threadkeep.domain.errors import AgentAbsent
+from threadkeep.domain.events import LogChunk, Notice, TurnEvent
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.stop import StopReason
+from threadkeep.log.format import encode_chunk
 from threadkeep.loops import SomeFailed, do_each
 from threadkeep.program_log import Subject, about
 from threadkeep.runtime.heartbeat import BEAT_S
@@ -16,11 +19,15 @@ from threadkeep.runtime.leases import lease_of
 from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.running import NodeTurns
+from threadkeep.runtime.signals import Signals
+from threadkeep.storage.running.absences import NOTED_AFTER_MS, Absence
 from threadkeep.storage.store import Store
 from threadkeep.storage.turns import LEASE_MS
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
+MOST_NOTED_AT_ONCE = 100
+"""To how many turns a notice is added per beat: that is a small write each."""
 LEFT_S = 30.0
 """How long a node leaves a turn to others that may know its model: a saved gateway is there in seconds."""
 LEASE_S = LEASE_MS / 1000
@@ -59,9 +66,13 @@ class Recovery:
         runner: Runner,
         clock: Clock,
         programs: NodePrograms,
+        signals: Signals,
         *,
         alone: bool,
+        noted_after_ms: int = NOTED_AFTER_MS,
     ) -> None:
+        self._signals = signals
+        self._noted_after_ms = noted_after_ms
         self._node_id = node_id
         self._store = store
         self._clock = clock
@@ -121,6 +132,26 @@ class Recovery:
         expired = await self._store.approvals.expired(self._clock(), limit=MOST_AT_ONCE)
         await _do_for_each(expired, partial(self.end_waiting, reason="expire"))
 
+    async def note_absences(self) -> None:
+        """Tells the users of turns that wait for a program that nobody runs, once for each wait."""
+        if not self._runner.can_resume:
+            return
+        found = await self._store.absences.unnoted(limit=MOST_NOTED_AT_ONCE, after_ms=self._noted_after_ms)
+        # Ours are merely late.
+        absent = [turn_id for turn_id, code in found if not self._programs.can_run(code)]
+        await _do_for_each(absent, self._note_absence)
+
+    async def _note_absence(self, turn_id: TurnId) -> None:
+        chunk = await self._store.absences.note(turn_id, self._notice, after_ms=self._noted_after_ms)
+        if chunk is not None:
+            await self._signals.wrote([chunk])
+
+    def _notice(self, absence: Absence) -> LogChunk:
+        seq = absence.last_seq + 1
+        body = Notice(AgentAbsent.code, f"Waiting for the agent's program ({absence.key}) to connect.")
+        event = TurnEvent(absence.turn_id, seq, self._clock(), body)
+        return LogChunk(absence.turn_id, seq, seq, encode_chunk([event]))
+
     async def end_waiting(self, turn_id: TurnId, reason: StopReason) -> bool:
         """Ends a turn that waits for its user; False if it isn't waiting."""
         if not self._runner.can_resume:
@@ -140,7 +171,7 @@ class Recovery:
         return held is not None
 
     async def _recover(self, turn_id: TurnId) -> None:
-        running = await self._store.turns.get_active(turn_id)
+        running = await self._store.active.get(turn_id)
         if running is None:
             return
         if not running.is_aborting and self.leaves(turn_id, running.model, running.code):

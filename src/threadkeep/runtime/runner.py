@@ -28,10 +28,12 @@ from threadkeep.log.writer import DAMAGED, LogWriter, TurnLog, TurnLost, opening
 from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import KeptLease, lease_of
+from threadkeep.runtime.open_steps import OpenSteps
 from threadkeep.runtime.programs import NodePrograms
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.steering import SteeringMessages
+from threadkeep.runtime.step_watch import StepWatch
 from threadkeep.runtime.step_writer import StepWriter
 from threadkeep.runtime.turn_course import Resumer, TurnCourse
 from threadkeep.runtime.turn_ends import TurnEnds
@@ -65,6 +67,7 @@ class Runner:
         steering: SteeringMessages,
         signals: Signals,
         programs: NodePrograms,
+        watch: StepWatch,
     ) -> None:
         self.programs = programs
         """What agents are programs that this node can run."""
@@ -77,7 +80,7 @@ class Runner:
         self._signals = signals
         self._beginning: dict[TurnId, tuple[UserId, asyncio.Task[None]]] = {}
         self._step_writer = StepWriter(
-            store, running, writer, turn_ends, signals, self._open_next, self._run_new
+            store, running, writer, turn_ends, signals, self._open_next, self._run_new, watch
         )
         self._resumer: Resumer | None = None
         self.is_draining = False
@@ -128,8 +131,10 @@ class Runner:
             if await lease.keep():
                 control.stop.request("abort")
 
+        steps = OpenSteps()
+        readers = (turn_log.take_in, resuming.add, *([steps.recall] if held.turn.code else ()))
         try:
-            newest = await self._read(held.turn.id, turn_log.take_in, resuming.add, keep=keep)
+            newest = await self._read(held.turn.id, *readers, keep=keep)
         except DAMAGED as exc:
             log.error("can't resume turn %s because its log is damaged: %s", held.turn.id, exc)
             await self._end_damaged(held, turn_log)
@@ -138,7 +143,8 @@ class Runner:
             log.info("another node has taken over turn %s", held.turn.id)
             return
         turn_log.live.extend(newest)
-        self._start(NodeTurn(held, turn_log, control, resuming.course(is_takeover=is_takeover)))
+        course = resuming.course(is_takeover=is_takeover)
+        self._start(NodeTurn(held, turn_log, control, course, steps=steps))
 
     async def end_of_waiting(self, held: HeldTurn) -> WaitingEnd:
         """The end of a waiting turn whose user continues without deciding; stores nothing."""
@@ -317,7 +323,9 @@ class Runner:
             while await self._step_writer.write(turn, course.steps(held, turn.control)):
                 assert self._resumer is not None
                 resuming = self._resumer.resume(held)
-                await self._read(held.turn.id, resuming.add)
+                turn.steps = OpenSteps()
+                readers = (resuming.add, *([turn.steps.recall] if held.turn.code else ()))
+                await self._read(held.turn.id, *readers)
                 course = resuming.course(is_takeover=False)
         finally:
             # Followers here continue where the turn does: on another node, or after its user's decision.

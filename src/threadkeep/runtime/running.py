@@ -2,14 +2,17 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.turn import OpenStep
 from threadkeep.engine.stop import StopReason
 from threadkeep.log.writer import TurnLog, TurnLost
 from threadkeep.runtime.control import TurnControl
+from threadkeep.runtime.open_steps import OpenSteps
 from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.storage.turn_log import HeldTurn
 from threadkeep.storage.turns import LEASE_MS
@@ -25,6 +28,10 @@ class NodeTurn:
     course: TurnCourse
     begun: BegunTurn | None = None
     """What its start stores; None if it had begun before, here or elsewhere."""
+    steps: OpenSteps = field(default_factory=OpenSteps)
+    """What its program does, if that is what runs it."""
+    noted_step: OpenStep | None = None
+    """What the database says that it is doing."""
     task: "asyncio.Task[None]" = field(init=False)
     begun_at: float = field(init=False)
     """When it began to run here, by this process's own clock."""
@@ -88,6 +95,11 @@ class NodeTurns:
     def count(self) -> int:
         """How many turns haven't ended; one whose end is visible no longer counts."""
         return sum(not turn.log.live.ended for turn in self._turns.values())
+
+    def count_by_program(self) -> Counter[str]:
+        """How many turns of each program run here, by its key."""
+        codes = (turn.held.turn.code for turn in self._turns.values() if not turn.log.live.ended)
+        return Counter(code.key for code in codes if code is not None)
 
     def count_of(self, user_id: UserId, besides: Collection[TurnId | None] = ()) -> int:
         """How many of a user's turns haven't ended, besides some."""

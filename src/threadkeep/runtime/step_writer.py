@@ -24,6 +24,7 @@ from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnStep
 from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
+from threadkeep.runtime.step_watch import StepWatch
 from threadkeep.runtime.turn_ends import RunNext, TurnEnds
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
@@ -43,7 +44,9 @@ class StepWriter:
         signals: Signals,
         open_next: "Callable[[NodeTurn, EndedTurn, QueuedMessage], Awaitable[NodeTurn | None]]",
         run_next: RunNext,
+        watch: StepWatch,
     ) -> None:
+        self._watch = watch
         self._store = store
         self._running = running
         self._writer = writer
@@ -54,9 +57,11 @@ class StepWriter:
 
     async def write(self, turn: NodeTurn, steps: AsyncGenerator[TurnStep]) -> bool:
         """Stores and shows a turn's steps, as far as possible; returns whether it resumes from its log."""
-        held, turn_log = turn.held, turn.log
+        held, turn_log, code = turn.held, turn.log, turn.held.turn.code
         try:
             async for step in steps:
+                if code is not None:
+                    self._watch.note(turn, code.key, step)
                 match step:
                     case Text() | Thought():  # nearly all
                         await turn_log.add(step)
@@ -113,7 +118,8 @@ class StepWriter:
         held = turn.held
         await self._writer.flush(turn.log)
         try:
-            paused = await persist(lambda: self._store.log.pause(held.turn.id, held.fence, requests))
+            pause = partial(self._store.log.pause, held.turn.id, held.fence, requests, turn.steps.oldest)
+            paused = await persist(pause)
         except StorageConflict as exc:
             # The first try may have stored it, and only the response was lost.
             if await self._store.turns.status(held.turn.id) is not TurnStatus.WAITING:

@@ -73,7 +73,8 @@ class TurnEnds:
         receipts = tuple(turn_log.receipts.values())
         turn_log.receipts.clear()  # so that the writer doesn't store them, too
         ended = held.conversation.end_turn(held.turn, await _reply(held, turn_log), self._clock())
-        next_turn = await self._store_end(held, ended, chunk, receipts, turn_log.state, open_next)
+        state = await self._state_left(turn_log)
+        next_turn = await self._store_end(held, ended, chunk, receipts, state, open_next)
         if next_turn is not None and run_next is not None:
             run_next(next_turn)  # readers who see the end can follow the next turn
         turn_log.live.extend([chunk], ended=True)
@@ -82,6 +83,14 @@ class TurnEnds:
         self._writer.note_charges(chunk)
         _log_end(ended.turn)
         await self._signals.ended(ended, chunk)
+
+    async def _state_left(self, turn_log: TurnLog) -> bytes | None:
+        """What a turn's program keeps with the reply: as it left it, else as it saved it last."""
+        if turn_log.state is not None or (saved := turn_log.saved) is None:
+            return turn_log.state
+        if (ref := saved.state_ref) is None:
+            return bytes(saved.state)
+        return await persist(lambda: self._store.states.value(turn_log.turn_id, ref))
 
     async def _store_end(
         self,
@@ -143,7 +152,7 @@ class TurnEnds:
         chunk = turn_log.take(*last)
         assert chunk is not None
         ended = held.conversation.end_turn(held.turn, await _reply(held, turn_log), self._clock())
-        return WaitingEnd(ended, chunk, held.fence)
+        return WaitingEnd(ended, chunk, held.fence, await self._state_left(turn_log))
 
     async def announce_end(self, end: WaitingEnd) -> None:
         """Announces a turn's stored end."""

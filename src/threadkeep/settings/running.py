@@ -29,6 +29,32 @@ class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_f
             "In the settings file, `load` in `[agents]`."
         ),
     ] = ()
+    agents_patience_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=120,
+            description="Seconds an agent in code that runs again may ask for nothing that is recorded; then "
+            "its turn fails with REPLAY_DIVERGED. Time in which it blocks its event loop doesn't count.",
+        ),
+    ] = 10
+    agents_pause_after_s: Annotated[
+        float,
+        Meta(
+            gt=0,
+            le=60,
+            description="Seconds the function of an agent in code waits for its user. Then it ends, and runs "
+            "again when the user has answered.",
+        ),
+    ] = 1
+    check_agents: Annotated[
+        bool,
+        Meta(
+            description="After each turn of an agent in code, run its function again against what is "
+            "recorded, and log where it does something else; same as --check-agents. Code outside steps then "
+            "runs twice."
+        ),
+    ] = False
     resume_within_hours: Annotated[
         float,
         Meta(

@@ -44,6 +44,8 @@ from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.repeats import SqlRepeats
+from threadkeep.storage.running.absences import SqlAbsences
+from threadkeep.storage.running.active_turns import SqlActiveTurns
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.sessions import seal_sessions
@@ -71,6 +73,8 @@ class Store:
     messages: SqlMessages
     branches: SqlBranches
     turns: SqlTurns
+    active: SqlActiveTurns
+    absences: SqlAbsences
     queue: SqlQueue
     log: SqlTurnLog
     ledger: SqlLedger
@@ -241,6 +245,8 @@ async def store_reading(
         chunks=SqlChunkIndex(database),
         history=SqlHistory(database),
         programs=SqlPrograms(database),
+        active=SqlActiveTurns(database),
+        absences=SqlAbsences(database),
         states=SqlStates(database),
         payloads=SqlPayloads(database, contents, file_contents),
         files=SqlFiles(database, file_contents),

@@ -5,7 +5,7 @@ a node whose turn was taken over can no longer write it.
 """
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -18,7 +18,7 @@ from threadkeep.domain.ids import TurnId
 from threadkeep.domain.ledger import Charge
 from threadkeep.domain.message import Message
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import Lease, Turn
+from threadkeep.domain.turn import Lease, OpenStep, Turn
 from threadkeep.storage.code.programs import (
     AWAITED_MS,
     GIVEN,
@@ -123,6 +123,19 @@ _RENEW_ALL = Statement(
     """UPDATE tk_turns SET lease_until = {now} + :length_ms
     WHERE id IN ({ids}) AND node_id = :node_id AND status = 'RUNNING' RETURNING id, abort_requested"""
 )
+# The same for programs' turns that have gone on to another step, for operators.
+_GIVEN_STEPS = """(SELECT json_extract(value, '$[0]') AS turn_id, json_extract(value, '$[1]') AS name,
+        json_extract(value, '$[2]') AS since FROM json_each(:steps)) AS given"""
+_GIVEN_STEPS_ON_POSTGRES = """(SELECT CAST(value ->> 0 AS uuid) AS turn_id, value ->> 1 AS name,
+        CAST(value ->> 2 AS bigint) AS since FROM json_array_elements(CAST(:steps AS json))) AS given"""
+_RENEW_WITH_STEPS = """UPDATE tk_turns SET lease_until = {{now}} + :length_ms, step = given.name,
+        step_since = given.since
+    FROM {given} WHERE id = given.turn_id AND node_id = :node_id AND status = 'RUNNING'
+    RETURNING id, abort_requested"""
+_RENEW_NOTING = Statement(
+    _RENEW_WITH_STEPS.format(given=_GIVEN_STEPS),
+    postgres=_RENEW_WITH_STEPS.format(given=_GIVEN_STEPS_ON_POSTGRES),
+)
 # Only for turns that end when nobody follows them.
 _NOTE_FOLLOWED = Statement("UPDATE tk_turns SET followed_at = {now} WHERE id IN ({ids})")
 _UNFOLLOWED = Statement(
@@ -140,10 +153,10 @@ _DELAY = "(CASE attempts WHEN 0 THEN 0 WHEN 1 THEN 2000 ELSE 10000 END)"
 _ABANDONED_CONDITION = f"""status = 'RUNNING' AND origin = 'live' AND log_version <= :version
     AND (lease_until IS NULL OR lease_until + {_DELAY} < {{now}}
         OR (:alone AND attempts = 0 AND node_id <> :node_id))"""
-# A program's turn runs where its code is, or newer code, unless a node with its code is there. The columns of
-# `tk_programs` have no names in common with the turn's.
+# A program's turn runs where its code is, or newer code, unless a node with its code is there: none is, where
+# we are alone. The columns of `tk_programs` have no names in common with the turn's.
 _HAS_CODE = f"""given.key = turn.code_key AND given.version >= COALESCE(turn.code_version, given.version)
-    AND (given.version = COALESCE(turn.code_version, given.version) OR NOT EXISTS (
+    AND (given.version = COALESCE(turn.code_version, given.version) OR :alone OR NOT EXISTS (
         SELECT 1 FROM tk_programs AS program WHERE program.key = turn.code_key
             AND program.version = turn.code_version AND program.is_open
             AND program.seen_at > {{now}} - {READY_MS}))"""
@@ -195,6 +208,7 @@ _ADOPT = Statement(
         attempts = :attempts, lease_until = {now} + :length_ms,
         log_version = CASE WHEN code_key IS NULL THEN CAST(:plain_version AS bigint)
             ELSE CAST(:version AS bigint) END,
+        step = NULL, step_since = NULL, absence_noted = FALSE,
         code_version = COALESCE(code_version, CAST(:code_version AS bigint))
     WHERE id = :turn_id
     RETURNING id, conversation_id, user_message_id, assistant_message_id, status, started_at, origin, model,
@@ -202,7 +216,7 @@ _ADOPT = Statement(
 )
 # Without a node the turn counts as released, so that taking it over isn't a failed attempt.
 _RELEASE = Statement(
-    """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1
+    """UPDATE tk_turns SET node_id = NULL, lease_until = {now} - 1, step = NULL, step_since = NULL
     WHERE id = :turn_id AND fence = :fence AND status = 'RUNNING'"""
 )
 # A waiting turn has no node, so this makes it look released; the next node that can read it takes it over.
@@ -233,7 +247,8 @@ _ANSWERED = Statement(
 )
 # A waiting turn has no node; the one that receives the user's decision takes it over.
 _PAUSE = Statement(
-    """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now}
+    """UPDATE tk_turns SET status = 'WAITING', node_id = NULL, attempts = 0, lease_until = {now},
+        step = :step, step_since = CAST(:step_since AS bigint)
     WHERE id = :turn_id"""
 )
 # Entries without events are appended to the chunk they belong to. They may be there already: the first try
@@ -368,6 +383,16 @@ class SqlTurnLog:
         )
         return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
 
+    async def renew_noting(
+        self, node_id: str, steps: Mapping[TurnId, OpenStep | None], length_ms: int
+    ) -> dict[TurnId, bool]:
+        """The same for programs' turns that have gone on, with what each is doing now."""
+        given = [(id_, it and it.name, it and it.since) for id_, it in steps.items()]
+        rows = await self._database.execute(
+            _RENEW_NOTING(node_id=node_id, steps=to_json(given), length_ms=length_ms), apart=True
+        )
+        return {TurnId(turn_id): bool(abort) for turn_id, abort in rows}
+
     async def note_followed(self, turn_ids: Iterable[TurnId]) -> None:
         """Somebody follows these turns now."""
         await self._database.execute(_NOTE_FOLLOWED(ids=to_json(list(turn_ids))), urgent=True)
@@ -477,11 +502,13 @@ class SqlTurnLog:
         """Resets the count of losses of a turn that has made progress."""
         await self._database.execute(_RESET_ATTEMPTS(turn_id=turn_id, fence=fence), urgent=True)
 
-    async def pause(self, turn_id: TurnId, fence: int, requests: Collection[str]) -> Paused:
-        """Makes a turn wait for its user, owned by no node. Changes nothing if one of its open requests has
-        been decided or the turn is to stop.
+    async def pause(
+        self, turn_id: TurnId, fence: int, requests: Collection[str], step: OpenStep | None = None
+    ) -> Paused:
+        """Makes a turn wait for its user, owned by no node, in a step if a program runs it. Changes nothing
+        if one of its open requests has been decided or the turn is to stop.
         """
-        return await self._database.write(lambda: _pause(turn_id, fence, requests))
+        return await self._database.write(lambda: _pause(turn_id, fence, requests, step))
 
     async def waiting(self, turn_id: TurnId) -> HeldTurn | None:
         """A turn that waits for its user, with everything needed to end it; no node owns it."""
@@ -550,7 +577,7 @@ def _append_with(
     return written
 
 
-def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Paused]:
+def _pause(turn_id: TurnId, fence: int, requests: Collection[str], step: OpenStep | None) -> Plan[Paused]:
     held = yield _LOCK_HELD(turn_id=turn_id, fence=fence)
     if not held:
         raise StorageConflict("The turn has already ended, or another node runs it.")
@@ -558,7 +585,7 @@ def _pause(turn_id: TurnId, fence: int, requests: Collection[str]) -> Plan[Pause
         return "aborting"
     if (yield _ANSWERED(turn_id=turn_id, ids=to_json(sorted(requests)))):
         return "answered"
-    yield _PAUSE(turn_id=turn_id)
+    yield _PAUSE(turn_id=turn_id, step=step and step.name, step_since=step and step.since)
     return "paused"
 
 

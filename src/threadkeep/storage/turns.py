@@ -8,10 +8,10 @@ import msgspec
 from threadkeep.domain.conversation import BegunTurn, EndedTurn
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk
-from threadkeep.domain.ids import FIRST_UUID, ConversationId, IdempotencyKey, TurnId, UserId
+from threadkeep.domain.ids import ConversationId, IdempotencyKey, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import RunningTurn, Turn, TurnCode, TurnOrigin, TurnStatus
+from threadkeep.domain.turn import Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.code.states import keep_state
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
@@ -133,29 +133,6 @@ _FIND = Statement(
 )
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
-# A turn that is active, with its conversation's user and agent, and whether its node is late.
-_ACTIVE_COLUMNS = """turn.id, turn.conversation_id, conversation.user_id, conversation.agent_id, turn.node_id,
-    turn.model, turn.started_at, turn.code_key, turn.code_version, turn.abort_requested,
-    turn.lease_until < {now}"""
-# Few turns run, and they have an index by lease; it is read whole, then sorted.
-_RUNNING_PAGE = Statement(
-    f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
-            code_version FROM tk_turns
-        WHERE status = 'RUNNING' AND origin = 'live' AND lease_until > 0)
-    SELECT {_ACTIVE_COLUMNS}
-    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
-    WHERE turn.id > :after ORDER BY turn.id LIMIT :limit OFFSET :offset"""
-)
-# Includes turns that wait for their user, which the list of running ones leaves out.
-_GET_ACTIVE = Statement(
-    f"""WITH running AS MATERIALIZED (
-        SELECT id, conversation_id, node_id, model, started_at, abort_requested, lease_until, code_key,
-            code_version FROM tk_turns
-        WHERE id = :id AND status IN ('RUNNING', 'WAITING') AND origin = 'live')
-    SELECT {_ACTIVE_COLUMNS}
-    FROM running AS turn JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id"""
-)
 # In the order of their replies: ids come from several nodes' clocks.
 BEGUN_AFTER = Statement(
     f"""SELECT {TURN_COLUMNS}, reply.seq FROM tk_messages AS reply
@@ -262,18 +239,6 @@ class SqlTurns:
         rows = await self._database.fetch(_STATUS(id=turn_id))
         return TurnStatus(rows[0][0]) if rows else None
 
-    async def running(self, *, after: str | None, offset: int, limit: int) -> Sequence[RunningTurn]:
-        """The running turns on all nodes, oldest first; those after an id."""
-        rows = await self._database.fetch(
-            _RUNNING_PAGE(after=after or FIRST_UUID, offset=offset, limit=limit)
-        )
-        return [_running(row) for row in rows]
-
-    async def get_active(self, turn_id: TurnId) -> RunningTurn | None:
-        """Any user's turn, if it runs or waits for its user."""
-        rows = await self._database.fetch(_GET_ACTIVE(id=turn_id))
-        return _running(rows[0]) if rows else None
-
     async def begun_after(
         self, conversation_id: ConversationId, seq: int, *, limit: int
     ) -> Sequence[tuple[Turn, int]]:
@@ -290,16 +255,6 @@ class SqlTurns:
 def log_version(turn: Turn) -> int:
     """The version of log and journal that a turn is written with."""
     return LOG_VERSION if turn.code else PLAIN_LOG_VERSION
-
-
-def _running(row: Row) -> RunningTurn:
-    *known, code_key, code_version, is_aborting, is_stalled = row
-    return RunningTurn(
-        *known,
-        is_aborting=bool(is_aborting),
-        is_stalled=bool(is_stalled),
-        code=TurnCode(code_key, code_version) if code_key is not None else None,
-    )
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -348,8 +303,10 @@ def _asked_values(asked: Message) -> dict[str, Any]:
 
 
 def _begin_after_waiting(begun: BegunTurn, values: dict[str, Any]) -> Plan[None]:
-    if (end := begun.waiting_end) is not None and not (yield from _end(end.ended, end.chunk, end.fence)):
-        raise _moved_on()
+    if (end := begun.waiting_end) is not None:
+        done = yield from _end(end.ended, end.chunk, end.fence, state=end.state)
+        if not done:
+            raise _moved_on()
     yield from _begin(begun, values)
 
 

@@ -1,9 +1,9 @@
 """An agent in code, run once by a whole Threadkeep: `run = await run_agent(orders, "Refund order 7")`."""
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,13 +12,19 @@ import msgspec
 from threadkeep.agents import Agent
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.testing.app import running_app
+from threadkeep.domain.user import LOCAL, User, UserRole
+from threadkeep.testing.app import RunningApp, running_app
+from threadkeep.testing.diaries import Diary
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import FailureView
 from threadkeep.wire.programs import Effect
 
 TIMEOUT_S = 30.0
+MOST_PAUSE_S = 5.0
+
+_USER = User(LOCAL, UserRole.ADMIN)
+"""Whose client a running app has."""
 
 Fakes = Mapping[str, Callable[..., Any]]
 """What runs instead of steps, by their names."""
@@ -26,6 +32,10 @@ Fakes = Mapping[str, Callable[..., Any]]
 
 class StepNotFaked(AssertionError):
     """A step that can't be undone was about to run for real."""
+
+
+class NotDeterministic(AssertionError):
+    """The agent's function, run again, did something else than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,38 +69,44 @@ class AgentRun:
 
 
 class Effects:
-    """Runs fakes instead of steps, and counts what runs."""
+    """Runs fakes instead of steps, and notes what runs."""
 
-    def __init__(self, fakes: Fakes) -> None:
-        self.counts = Counter[str]()
-        self.writes = set[str]()
-        self.refused: str | None = None
+    def __init__(self, fakes: Fakes, diary: Diary) -> None:
         self._fakes = fakes
-        self._lock = threading.Lock()
+        self._diary = diary
 
     def of(self, agent: Agent) -> Agent:
         """The agent with these effects."""
         return agent.with_functions(self._choose)
 
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each function, or its fake, was called."""
+        return Counter(it["ran"] for it in self._diary.read() if "ran" in it)
+
+    @property
+    def writes(self) -> set[str]:
+        """Those of them that are writes."""
+        return {it["ran"] for it in self._diary.read() if it.get("effect") == "write"}
+
     def _choose(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
         name = bare(step)
         fake = self._fakes.get(name)
         if fake is None and effect == "write":
-            self.refused = self.refused or (
+            refused = (
                 f"The step `{name}` is a write and has no fake, so a test would really do it. Pass one: "
                 f'`steps={{"{name}": …}}`; or say what it is, `effect="read"` or `effect="idempotent"`.'
             )
-            raise StepNotFaked(self.refused)
-        with self._lock:
-            self.counts[name] += 1
-            if effect == "write":
-                self.writes.add(name)
+            self._diary.write({"refused": refused})
+            raise StepNotFaked(refused)
+        self._diary.write({"ran": name, "effect": effect})
         return fake or fn
 
     def check(self) -> None:
         """Raises if a step was refused, whatever the agent made of that."""
-        if self.refused is not None:
-            raise StepNotFaked(self.refused)
+        for it in self._diary.read():
+            if "refused" in it:
+                raise StepNotFaked(it["refused"])
 
 
 def bare(step: str) -> str:
@@ -105,42 +121,63 @@ async def run_agent(
     answers: Sequence[Any] = (),
     model: ScriptedModel | None = None,
     steps: Fakes | None = None,
+    check: bool = True,
     timeout_s: float = TIMEOUT_S,
     **settings: Any,
 ) -> AgentRun:
     """Sends an agent a message in a Threadkeep of its own, and returns what has become of it.
 
     Its questions get `answers`, in turn; a call that needs approval "allow" or "deny"; None declines. `steps`
-    has fakes by the names of the steps; a write without one is refused. `settings` are those of `Settings`.
+    has fakes by the names of the steps; a write without one is refused. With `check`, the function then runs
+    again against what was recorded, without running a step; if it does something else, that raises
+    NotDeterministic. `settings` are those of `Settings`.
     """
-    effects = Effects(steps or {})
+    effects = Effects(steps or {}, Diary())
     course = Course(agent, effects, answers, timeout_s)
     async with running_app(model, agents=[effects.of(agent)], **settings) as app:
-        await course.start(app.client, text)
-        return await course.finish(app.client)
+        run = await course.run(app.client, text)
+        if check:
+            await course.check(app)
+        return run
 
 
 class Course:
     """One turn of an agent, from the message to the end, in one Threadkeep after another."""
 
-    def __init__(self, agent: Agent, effects: Effects, answers: Sequence[Any], timeout_s: float) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        effects: Effects,
+        answers: Sequence[Any],
+        timeout_s: float,
+        *,
+        pauses: bool = False,
+    ) -> None:
         self._agent = agent
         self._effects = effects
         self._answers = list(answers)
         self._timeout_s = timeout_s
-        self._turn_id = ""
+        self._pauses = pauses
+        self._conversation_id = ""
+        self.turn_id = ""
         self._asked: dict[str, tuple[str, Any]] = {}
         """What was asked, and what is answered, by the request."""
 
-    async def start(self, client: Client, text: str) -> None:
-        """Sends the message."""
-        key = self._agent.key
-        ids = [it.id async for it in client.agents() if it.engine.key == key]
-        conversation = await client.create_conversation(ids[0], title="Test")
-        self._turn_id = (await client.start(conversation.id, text)).turn_id
+    async def run(self, client: Client, text: str) -> AgentRun:
+        """Sends the message, unless it is sent, answers what the agent asks, and waits for the end."""
+        if not self.turn_id:
+            await self._start(client, text)
+        return await self._finish(client)
 
-    async def finish(self, client: Client) -> AgentRun:
-        """Answers what the agent asks, and waits for the end."""
+    async def _start(self, client: Client, text: str) -> None:
+        if not self._conversation_id:
+            key = self._agent.key
+            ids = [it.id async for it in client.agents() if it.engine.key == key]
+            self._conversation_id = (await client.create_conversation(ids[0], title="Test")).id
+        started = await client.start(self._conversation_id, text, idempotency_key=self._conversation_id)
+        self.turn_id = started.turn_id
+
+    async def _finish(self, client: Client) -> AgentRun:
         try:
             async with asyncio.timeout(self._timeout_s):
                 await self._converse(client)
@@ -152,15 +189,24 @@ class Course:
         self._effects.check()
         return await self._outcome(client)
 
-    async def count_model_calls(self, client: Client) -> int:
-        """How many calls of a model are recorded as finished."""
-        found = [it async for it in client.steps(self._turn_id, values=True) if it.kind == "model"]
-        return sum(it.status == "ok" for it in found)
+    async def check(self, app: RunningApp) -> None:
+        """Raises NotDeterministic if the agent's function does something else when it runs again."""
+        services = await app.app.services()
+        turn = await services.turns.get(_USER, self.turn_id)
+        conversation = await services.conversations.get(_USER, turn.conversation_id)
+        try:
+            found = await services.code_checks.difference(_USER, turn, conversation, self._timeout_s)
+        except TimeoutError:
+            raise TimeoutError(
+                f"Agent {self._agent.key!r} took longer than {self._timeout_s:g} s when it ran again."
+            ) from None
+        if found is not None:
+            raise NotDeterministic(found)
 
     async def _converse(self, client: Client) -> None:
         while True:
             try:
-                await client.reply(self._turn_id)
+                await client.reply(self.turn_id)
             except TurnWaiting as waiting:
                 for request in waiting.approvals:
                     await self._answer(client, request)
@@ -175,6 +221,8 @@ class Course:
                     f"Agent {self._agent.key!r} asks {request.message!r}, and `answers` has no answer left."
                 )
             self._asked[request_id] = request.message, self._answers.pop(0)
+        if self._pauses:
+            await self._until_paused(client)
         _, answer = self._asked[request_id]
         if answer is None:
             await client.answer(turn_id, request_id, "deny")
@@ -184,8 +232,15 @@ class Course:
             action = "result" if request.kind == "client_tool" else "answer"
             await client.answer(turn_id, request_id, action, content=answer)
 
+    async def _until_paused(self, client: Client) -> None:
+        """Waits for the end of the function; one that does something else meanwhile doesn't end."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MOST_PAUSE_S):
+                while (await client.turn(self.turn_id)).status != "WAITING":  # noqa: ASYNC110 - an API
+                    await asyncio.sleep(0.01)
+
     async def _outcome(self, client: Client) -> AgentRun:
-        message, turn = await client.reply(self._turn_id), await client.turn(self._turn_id)
+        message, turn = await client.reply(self.turn_id), await client.turn(self.turn_id)
         return AgentRun(
             text=str(message.content),
             parts=msgspec.to_builtins(message.parts),
@@ -197,7 +252,7 @@ class Course:
 
     async def _steps(self, client: Client) -> dict[str, StepRuns]:
         statuses: dict[str, list[str]] = {}
-        async for step in client.steps(self._turn_id, values=True):
+        async for step in client.steps(self.turn_id, values=True):
             if step.kind in ("step", "tool"):
                 statuses.setdefault(bare(step.name), []).append(step.status)
         counts = self._effects.counts
@@ -205,9 +260,9 @@ class Course:
 
     async def _state(self, client: Client) -> str:
         """What a turn that hasn't ended waits for."""
-        open_ = [bare(it.name) async for it in client.steps(self._turn_id) if it.status == "running"]
-        turn = await client.turn(self._turn_id)
-        asked = [it.message for it in await client.approvals() if it.turn_id == self._turn_id]
+        open_ = [bare(it.name) async for it in client.steps(self.turn_id) if it.status == "running"]
+        turn = await client.turn(self.turn_id)
+        asked = [it.message for it in await client.approvals() if it.turn_id == self.turn_id]
         if asked:
             return f"it waits for an answer to {asked[0]!r}."
         if open_:

@@ -62,7 +62,7 @@ async def running_app(
         usual = {"data": Path(folder), "mcp_allow_private": True}
         app = create_app(scripted_settings(model, jwt_secret=SECRET, **{**usual, **settings}), agents=agents)
         await stack.enter_async_context(app.lifespan())
-        client = await stack.enter_async_context(_client(app, User(LOCAL, UserRole.ADMIN)))
+        client = await stack.enter_async_context(Client(app=app, token=admin_token()))
         yield RunningApp(app, model, client)
 
 
@@ -70,8 +70,18 @@ def _client(app: Threadkeep, user: User) -> Client:
     return Client(app=app, token=issue_token(SECRET, user, TOKEN_S))
 
 
+def admin_token() -> str:
+    """Signs an admin in at a Threadkeep with our secret."""
+    return issue_token(SECRET, User(LOCAL, UserRole.ADMIN), TOKEN_S)
+
+
 def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
     """Settings for a scripted model; ignores the environment and `threadkeep.toml`."""
+    return Settings.load({}, Path(os.devnull), **usual_settings(model, **settings))
+
+
+def usual_settings(model: ScriptedModel, **settings: Any) -> dict[str, Any]:
+    """These settings, and what else a Threadkeep with a scripted model needs."""
     usual = {
         "gateway": "openai",
         "gateway_url": model.url,
@@ -81,4 +91,4 @@ def scripted_settings(model: ScriptedModel, **settings: Any) -> Settings:
         "user_turns_per_minute": 0,
         "user_uploads_per_minute": 0,
     }
-    return Settings.load({}, Path(os.devnull), **{**usual, **settings})
+    return {**usual, **settings}

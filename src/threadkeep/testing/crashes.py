@@ -1,28 +1,38 @@
 """An agent in code, crashed at every commit of its turn: `await crash_everywhere(orders, "Refund 7")`.
 
 A crash is one of Threadkeep: from a commit on, its database takes nothing more from it; another Threadkeep
-then continues on the same database. The process goes on, so what an agent keeps in its own memory survives.
+then continues on the same database. In one process, what an agent keeps in its own memory survives that. With
+`kill=True`, Threadkeep runs in a process of its own, which kills itself there, and another process continues.
 """
 
 import asyncio
 import itertools
+import signal
 import tempfile
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from shutil import copytree
+from typing import Any, Protocol
 
 from threadkeep.agents import Agent
-from threadkeep.domain.errors import StorageConflict
+from threadkeep.client import Client, NotReached
+from threadkeep.log.writer import STORES_EACH
 from threadkeep.testing.agents import TIMEOUT_S, AgentRun, Course, Effects, Fakes
-from threadkeep.testing.app import RunningApp, running_app
+from threadkeep.testing.app import SECRET, admin_token, running_app, usual_settings
+from threadkeep.testing.commits import Commits, Moment, Position, commits_in, model_calls_in
+from threadkeep.testing.diaries import DiaryFile
+from threadkeep.testing.processes import Process, Processes
 from threadkeep.testing.scripted_model import ScriptedModel
-
-T = TypeVar("T")
-Moment = Literal["before", "after"]
+from threadkeep.testing.spawning import Ending
 
 DIVERGED = "REPLAY_DIVERGED"
+PATIENCE_S = 2.0
+"""How long other code may ask for nothing that is recorded; on a server it is longer."""
+PAUSE_AFTER_S = 0.05
+DATA, DIARY, TEMPLATE = "data", "diary", "template"
+"""In the folder of a run."""
 
 _TIMES = frozenset(("at", "durationMs", "expiresAt", "startedAt"))
 _VARIES = _TIMES | {"iteration", "parentId", "requestId", "stepId", "toolCallId"}
@@ -35,14 +45,21 @@ class Crash:
     """A crash at one commit, and what became of the turn."""
 
     commit: int
-    moment: Moment
+    """Which commit of the turn it is, from 1."""
+    position: Position
+    """The same by what is committed there: `after step_end find_order`."""
     code: Agent
     """What continued the turn."""
     run: AgentRun | None
-    """None if the turn ended in fewer commits."""
+    """None if the turn ended without that commit."""
     again: tuple[str, ...] = ()
     """The steps that ran more often than without a crash."""
     problem: str | None = None
+
+    @property
+    def moment(self) -> Moment:
+        """Whether it was right before or right after the commit."""
+        return self.position.moment
 
     @property
     def outcome(self) -> str:
@@ -70,13 +87,13 @@ class CrashReport:
         """
         wrong = [it for it in self.crashes if it.problem is not None]
         if wrong:
-            told = "\n".join(f"{it.moment} commit {it.commit}: {it.problem}" for it in wrong)
+            told = "\n".join(f"{it.position}: {it.problem}" for it in wrong)
             raise AssertionError(f"{len(wrong)} of {len(self.crashes)} crashes were felt.\n{told}\n\n{self}")
         if not any(it.run is not None for it in self.crashes):
             raise AssertionError("Nothing was tried: `only` names no commit of the turn.")
 
     def __str__(self) -> str:
-        rows = [("crash", "continued by", "ran again", "ended"), *map(_row, self.crashes)]
+        rows = [("", "crash", "continued by", "ran again", "ended"), *map(_row, self.crashes)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
         return "\n".join(lines)
@@ -84,7 +101,7 @@ class CrashReport:
 
 def _row(crash: Crash) -> tuple[str, ...]:
     code = f"{crash.code.key} {crash.code.version}"
-    return f"{crash.moment} commit {crash.commit}", code, ", ".join(crash.again), crash.outcome
+    return str(crash.commit), str(crash.position), code, ", ".join(crash.again), crash.outcome
 
 
 async def crash_everywhere(
@@ -95,74 +112,163 @@ async def crash_everywhere(
     model: Callable[[], ScriptedModel] = ScriptedModel,
     steps: Fakes | None = None,
     on: Sequence[Agent] = (),
-    only: Container[int] | None = None,
+    only: Container[int] | Container[str] | None = None,
+    kill: bool = False,
+    pause_everywhere: bool = True,
     timeout_s: float = TIMEOUT_S,
     **settings: Any,
 ) -> CrashReport:
     """Runs an agent as `run_agent` does, then again and again with a crash right before and after a commit.
 
-    `model` makes a model for each run. `on` has other code to continue with; `only` the commits to try.
+    `model` makes a model for each run. `on` has other code to continue with; `only` the commits to try, by
+    number, name or position. With `kill`, a crash is the SIGKILL of a process. With `pause_everywhere`, the
+    function ends at every question, and runs again when that is answered.
     """
-    course = _Courses(agent, text, answers, model, steps or {}, timeout_s, settings)
-    whole = await course.whole()
-    crashes: list[Crash] = []
-    for commit, moment in _points(course.commits):
-        if only is None or commit in only:
-            crashes += [await course.crashed(commit, moment, code) for code in on or (agent,)]
+    fakes, codes = steps or {}, on or (agent,)
+    usual = {
+        "agents_patience_s": PATIENCE_S,
+        **({"agents_pause_after_s": PAUSE_AFTER_S} if pause_everywhere else {}),
+    }
+    async with AsyncExitStack() as stack:
+        lives: Lives = InProcess(fakes)
+        if kill:
+            processes = await stack.enter_async_context(
+                Processes(list(dict.fromkeys((agent, *codes))), fakes)
+            )
+            lives = Killed(processes)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-")))
+        courses = Courses(
+            agent=agent,
+            text=text,
+            answers=answers,
+            model=model,
+            fakes=fakes,
+            timeout_s=timeout_s,
+            settings={**usual, **settings},
+            pauses=pause_everywhere,
+            lives=lives,
+            folder=folder,
+        )
+        whole = await courses.whole()
+        crashes = [
+            await courses.crashed(commit, position, code)
+            for commit, position in positions(courses.commits)
+            if _is_wanted(commit, position, only)
+            for code in codes
+        ]
     return CrashReport(whole, crashes)
 
 
-def _points(commits: int) -> Iterator[tuple[int, Moment]]:
+def positions(commits: Sequence[str]) -> Iterator[tuple[int, Position]]:
     """All moments but the one after the last commit: there the turn has ended."""
     moments: tuple[Moment, ...] = ("before", "after")
-    return itertools.islice(itertools.product(range(1, commits + 1), moments), 2 * commits - 1)
+    found = ((at, Position(it, name)) for at, name in enumerate(commits, 1) for it in moments)
+    return itertools.islice(found, max(2 * len(commits) - 1, 0))
 
 
-class _Commits:
-    """The commits of a turn's log, up to a crash."""
-
-    def __init__(self, at: tuple[int, Moment] | None = None) -> None:
-        self.count = 0
-        self.crashed = asyncio.Event()
-        self._at = at
-
-    async def watch(self, app: RunningApp) -> None:
-        """Counts what a Threadkeep commits, and lets it crash."""
-        store = (await app.app.services()).store
-        append, end = store.log.append, store.turns.end
-
-        async def watched_append(*args: Any, **kwargs: Any) -> set[Any]:
-            accepted = await self._commit(lambda: append(*args, **kwargs))
-            return set() if accepted is None else accepted
-
-        async def watched_end(*args: Any, **kwargs: Any) -> None:
-            if await self._commit(lambda: _true(end(*args, **kwargs))) is None:
-                raise StorageConflict("This Threadkeep has crashed.")
-
-        vars(store.log)["append"] = watched_append
-        vars(store.turns)["end"] = watched_end
-
-    async def _commit(self, write: Callable[[], Awaitable[T]]) -> T | None:
-        """Commits; None if nobody hears of it."""
-        if self._reaches("before"):
-            return None
-        done = await write()
-        return None if self._reaches("after") else done
-
-    def _reaches(self, moment: Moment) -> bool:
-        self.count += moment == "before"
-        if (self.count, moment) == self._at:
-            self.crashed.set()
-        return self.crashed.is_set()
+def _is_wanted(commit: int, position: Position, only: Container[Any] | None) -> bool:
+    if only is None:
+        return True
+    if isinstance(only, str):
+        only = (only,)
+    return commit in only or position.commit in only or str(position) in only
 
 
-async def _true(write: Awaitable[None]) -> bool:
-    await write
-    return True
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A Threadkeep, from its start to its end."""
+
+    client: Client
+    crashed: Callable[[], Awaitable[object]]
+    """Returns when it has crashed."""
+    process: Process | None = None
+    """The process that it is, unless it is in this one."""
 
 
-@dataclass
-class _Courses:
+class Lives(Protocol):
+    """Where Threadkeeps live, and how they crash."""
+
+    def live(
+        self,
+        code: Agent,
+        folder: Path,
+        settings: Mapping[str, Any],
+        model: ScriptedModel,
+        at: Position | None = None,
+    ) -> AbstractAsyncContextManager[Life]:
+        """A Threadkeep with its data in a folder, until it crashes or the block ends."""
+        ...
+
+
+class InProcess:
+    """In this process; it goes on after a crash, but nothing more is stored."""
+
+    def __init__(self, fakes: Fakes) -> None:
+        self._fakes = fakes
+
+    @asynccontextmanager
+    async def live(
+        self,
+        code: Agent,
+        folder: Path,
+        settings: Mapping[str, Any],
+        model: ScriptedModel,
+        at: Position | None = None,
+    ) -> AsyncGenerator[Life]:
+        """It crashes by losing its turn."""
+        crashed, diary = asyncio.Event(), DiaryFile(folder / DIARY)
+
+        def crash() -> None:
+            commits.crash()
+            crashed.set()
+
+        commits = Commits(diary, at, crash)
+        agents = [Effects(self._fakes, diary).of(code)]
+        given = STORES_EACH.set(True)
+        try:
+            async with running_app(model, agents=agents, **{**settings, "data": folder / DATA}) as app:
+                commits.watch((await app.app.services()).store)
+                yield Life(app.client, crashed.wait)
+        finally:
+            STORES_EACH.reset(given)
+
+
+class Killed:
+    """In processes of their own."""
+
+    def __init__(self, processes: Processes, number: signal.Signals = signal.SIGKILL) -> None:
+        self._processes = processes
+        self._number = number
+
+    @asynccontextmanager
+    async def live(
+        self,
+        code: Agent,
+        folder: Path,
+        settings: Mapping[str, Any],
+        model: ScriptedModel,
+        at: Position | None = None,
+    ) -> AsyncGenerator[Life]:
+        """It crashes by a signal that it sends itself."""
+        ending = at and Ending(at.moment, at.commit, self._number)
+        async with AsyncExitStack() as stack:
+            if not model.is_running:
+                stack.enter_context(model)
+            usual = usual_settings(
+                model,
+                jwt_secret=SECRET,
+                **{"mcp_allow_private": True, **settings, "data": str(folder / DATA)},
+            )
+            running = self._processes.running(code, folder, usual, folder / DIARY, ending)
+            process = await stack.enter_async_context(running)
+            client = await stack.enter_async_context(Client(process.url, token=admin_token()))
+            yield Life(client, lambda: asyncio.shield(process.ended), process)
+
+
+@dataclass(kw_only=True)
+class Courses:
+    """The same turn again and again."""
+
     agent: Agent
     text: str
     answers: Sequence[Any]
@@ -170,49 +276,72 @@ class _Courses:
     fakes: Fakes
     timeout_s: float
     settings: Mapping[str, Any]
-    commits: int = 0
+    pauses: bool
+    lives: Lives
+    folder: Path
+    commits: Sequence[str] = ()
+    """Those of the turn without a crash."""
 
     async def whole(self) -> AgentRun:
         """The turn without a crash."""
-        effects = Effects(self.fakes)
-        course, commits = self._course(effects), _Commits()
-        with tempfile.TemporaryDirectory(prefix="threadkeep-") as folder:
-            async with self._app(folder, self.agent, effects, self.model()) as app:
-                await commits.watch(app)
-                await course.start(app.client, self.text)
-                self._whole = await course.finish(app.client)
-        self.commits, self._effects = commits.count, effects
+        await self.prepare()
+        async with self.ground() as (folder, settings):
+            diary = DiaryFile(folder / DIARY)
+            effects = Effects(self.fakes, diary)
+            course = self.course(effects)
+            async with self.lives.live(self.agent, folder, settings, self.model()) as life:
+                self._whole = await course.run(life.client, self.text)
+            self._counts = effects.counts
+            self.commits = commits_in(diary)
         return self._whole
 
-    async def crashed(self, commit: int, moment: Moment, code: Agent) -> Crash:
+    async def crashed(self, commit: int, position: Position, code: Agent) -> Crash:
         """The turn with one crash."""
-        effects = Effects(self.fakes)
-        course, commits = self._course(effects), _Commits((commit, moment))
-        with tempfile.TemporaryDirectory(prefix="threadkeep-") as folder:
-            async with self._app(folder, self.agent, effects, self.model()) as app:
-                await commits.watch(app)
-                await course.start(app.client, self.text)
-                if not await _is_first(commits.crashed.wait(), course.finish(app.client)):
-                    return Crash(commit, moment, code, None)
-                asked = await course.count_model_calls(app.client)
+        async with self.ground() as (folder, settings):
+            diary = DiaryFile(folder / DIARY)
+            effects = Effects(self.fakes, diary)
+            course = self.course(effects)
+            async with self.lives.live(self.agent, folder, settings, self.model(), position) as life:
+                if not await _crashes(life, course.run(life.client, self.text)):
+                    return Crash(commit, position, code, None)
             model = self.model()
-            model.skip(asked)
-            async with self._app(folder, code, effects, model) as app:
-                run = await course.finish(app.client)
-        again = tuple(sorted(effects.counts - self._effects.counts))
-        return Crash(commit, moment, code, run, again, self._problem(run, code, effects))
+            model.skip(model_calls_in(diary))
+            await self.lose(settings)
+            async with self.lives.live(code, folder, settings, model) as life:
+                run = await course.run(life.client, self.text)
+            return self.compared(commit, position, code, run, effects)
 
-    def _course(self, effects: Effects) -> Course:
-        return Course(self.agent, effects, self.answers, self.timeout_s)
+    async def prepare(self) -> None:
+        """Makes the database with which all runs begin."""
+        first = self.folder / TEMPLATE
+        first.mkdir()
+        async with self.lives.live(self.agent, first, self.settings, self.model()):
+            pass
 
-    def _app(
-        self, folder: str, code: Agent, effects: Effects, model: ScriptedModel
-    ) -> AbstractAsyncContextManager[RunningApp]:
-        return running_app(model, agents=[effects.of(code)], **{**self.settings, "data": Path(folder)})
+    @asynccontextmanager
+    async def ground(self) -> AsyncGenerator[tuple[Path, Mapping[str, Any]]]:
+        """A folder for another run, and its settings, with a database of its own."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            copytree(self.folder / TEMPLATE / DATA, Path(folder, DATA))
+            yield Path(folder), self.settings
+
+    async def lose(self, settings: Mapping[str, Any]) -> None:
+        """What has to pass between a crash and the next life; nothing, with one process at a time."""
+
+    def course(self, effects: Effects) -> Course:
+        """The turn, for as many lives as it takes."""
+        return Course(self.agent, effects, self.answers, self.timeout_s, pauses=self.pauses)
+
+    def compared(
+        self, commit: int, position: Position, code: Agent, run: AgentRun, effects: Effects
+    ) -> Crash:
+        """A run with a crash, beside the one without."""
+        again = tuple(sorted(effects.counts - self._counts))
+        return Crash(commit, position, code, run, again, self._problem(run, code, effects))
 
     def _problem(self, run: AgentRun, code: Agent, effects: Effects) -> str | None:
         for name in sorted(effects.writes):
-            count, most = effects.counts[name], max(self._effects.counts[name], 1)
+            count, most = effects.counts[name], max(self._counts[name], 1)
             if count > most:
                 return f"the write `{name}` ran {count} times instead of {most}."
         if _has_unknown(run):
@@ -247,11 +376,13 @@ def _without_varying(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {name: value for name, value in {**part, **nested}.items() if name not in _VARIES}
 
 
-async def _is_first(one: Awaitable[object], other: Awaitable[object]) -> bool:
-    """Whether one thing comes before another; raises what the first of them raises, and ends the other."""
-    tasks = [asyncio.ensure_future(one), asyncio.ensure_future(other)]
+async def _crashes(life: Life, running: Awaitable[object]) -> bool:
+    """Whether a Threadkeep crashes while something runs, which then ends; raises what that raises before."""
+    tasks = [asyncio.ensure_future(life.crashed()), asyncio.ensure_future(running)]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0] not in done and isinstance(tasks[1].exception(), NotReached):
+            done, _ = await asyncio.wait(tasks[:1], timeout=TIMEOUT_S)  # its end is on its way to us
         if tasks[0] not in done:
             tasks[1].result()
         return tasks[0] in done

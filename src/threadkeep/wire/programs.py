@@ -291,6 +291,8 @@ class SaveClaim(Struct, frozen=True, omit_defaults=True, tag="save"):
     value: Raw
     scope: str = ""
     state: Raw = NOTHING
+    is_read: bool = False
+    """Whether the function has looked at the scope's saved point, and so may start from it."""
 
 
 class End(Struct, frozen=True, omit_defaults=True, tag="end"):
@@ -385,6 +387,8 @@ class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
     state: Raw = NOTHING
     saved: dict[str, Raw] = {}
     """The last saved value of each scope."""
+    is_check: bool = False
+    """Whether the turn has ended, and the function only shows that it does the same again."""
 
 
 class Run(Struct, frozen=True, omit_defaults=True, tag="run"):
@@ -443,6 +447,9 @@ class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
 
 
 ToProgram = Start | Run | Result | ClaimFailed | Cancel | Ack | Refused
+
+AMBIGUOUS = "AMBIGUOUS"
+"""The code of `Refused` for a claim that a run which starts from a saved point could take for another."""
 
 # The codes of `ClaimFailed`
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.turn import TurnStatus, WaitsFor
 from threadkeep.wire.messages import CostView, FailureView, UsageView
 from threadkeep.wire.view import Id, RunAlias, Time, View
 
@@ -28,6 +28,13 @@ class TurnView(View, frozen=True, kw_only=True):
     user_message_id: Id
     assistant_message_id: Id
     status: TurnStatus
+    waits_for: Annotated[
+        WaitsFor | None,
+        Meta(
+            description="A person's decision, or a process that runs the program of its agent; `null` if it "
+            "waits for neither."
+        ),
+    ] = None
     model: str | None
     started_at: Time
     ended_at: Time | None
@@ -116,6 +123,13 @@ class UsageSumView(View, frozen=True, kw_only=True):
         CostView | None, Meta(description="Of the calls whose price is known; `null` if none is.")
     ] = None
     unpriced_calls: Annotated[int, Meta(description="The calls whose price isn't known.")] = 0
+    reported_calls: Annotated[
+        int, Meta(description="The calls that agents in code made themselves, and reported afterwards.")
+    ] = 0
+    reported_cost: Annotated[
+        CostView | None,
+        Meta(description="What agents in code say that these cost; `null` if they don't. `cost` is ours."),
+    ] = None
 
 
 class BudgetView(View, frozen=True, kw_only=True):
@@ -139,10 +153,12 @@ class UsageReportView(View, frozen=True, kw_only=True):
 
 
 class RunningTurnView(View, frozen=True, kw_only=True):
-    """A running turn. `stalled`: its node has stopped responding; another node takes it over soon.
+    """A turn that runs or waits. `stalled`: its node has stopped responding; another takes it over soon.
 
-    Of an agent in code, `agent` is the program's key and `codeVersion` that of the code that began to run the
-    turn. As long as no process runs its program, such a turn has no node and waits for a `worker`.
+    Of an agent in code, `agent` is the program's key, `codeVersion` that of the code that began to run the
+    turn, and `worker` the process that runs the program. `step` is the oldest of its steps that have begun
+    and not ended, with the time; it is known after a second or two. A turn that nobody runs, because its
+    program isn't there, waits for a `worker`; one that waits for an answer, for a `person`.
     """
 
     id: Id
@@ -152,10 +168,46 @@ class RunningTurnView(View, frozen=True, kw_only=True):
     node_id: str | None
     model: str | None
     started_at: Time
-    state: Literal["running", "aborting", "stalled"]
+    state: Literal["running", "aborting", "stalled", "waiting"]
     agent: str | None = None
     code_version: int | None = None
-    waits_for: Literal["worker"] | None = None
+    step: str | None = None
+    step_since: Time | None = None
+    worker: str | None = None
+    waits_for: WaitsFor | None = None
+
+
+class ProgramView(View, frozen=True, kw_only=True):
+    """The program of an agent in code."""
+
+    key: str
+    version: int
+
+
+class WorkerView(View, frozen=True, kw_only=True):
+    """A process that runs the programs of agents in code; of the server itself, one for each node.
+
+    `capacity` is how many turns it runs at once, `null` without a limit. `blockedMs`: for how long its event
+    loop had not answered when it was heard of last; after ten seconds it gets no new turns.
+    """
+
+    id: str
+    name: str
+    node: str
+    sdk: str
+    agents: Sequence[ProgramView]
+    capacity: int | None
+    running: int
+    connected_at: Time
+    last_beat_at: Time
+    blocked_ms: int
+    is_draining: bool
+
+
+class WorkersView(View, frozen=True, kw_only=True):
+    """All workers, on all nodes, the oldest first."""
+
+    items: Sequence[WorkerView]
 
 
 class StoppedTurnView(View, frozen=True, kw_only=True):

@@ -57,11 +57,26 @@ class HealthView(View, frozen=True, kw_only=True):
     version: str
 
 
+class BlockedLoopView(View, frozen=True, kw_only=True):
+    """What blocks the agents' event loop: which of them, in which line of its code, for how long."""
+
+    agent: str | None
+    place: str
+    blocked_ms: int
+
+
 class ReadinessView(HealthView, frozen=True, kw_only=True):
-    """Whether the server can serve requests, which background loops keep failing, and how gateways are."""
+    """Whether the server can serve requests, which background loops keep failing, and how gateways are.
+
+    `blocked`: an agent in code keeps the event loop that all of them share from answering.
+    """
 
     failing: list[str]
     gateways: Sequence[GatewayStateView]
+    blocked: Annotated[
+        BlockedLoopView | UnsetType,
+        Meta(description="For admins, if it has lasted for more than ten seconds."),
+    ] = UNSET
 
 
 class AgentSettingsView(View, frozen=True, kw_only=True):

@@ -8,9 +8,20 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from tests.engine.code.in_memory import CodeTurn, answers, killed_everywhere
+from tests.engine.in_memory import InMemoryGateway, Step
 from threadkeep.domain.events import Done, Failed
+from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "orders" / "shop.py"
+
+
+KIND = "It will be there soon."
+
+
+def speaks() -> InMemoryGateway:
+    """A model that says the same whenever it is asked."""
+    said: list[Step] = [TextDelta(KIND), ModelUsage(10, 5), ModelStopped("end_turn")]
+    return InMemoryGateway(*[said] * 9)
 
 
 @pytest.fixture
@@ -37,16 +48,16 @@ async def test_order_is_refunded_once_wherever_the_process_dies(
     def make() -> CodeTurn:
         banks.append(tmp_path / f"{len(banks)}.txt")
         monkeypatch.setattr(shop, "BANK", banks[-1])
-        return CodeTurn([shop.orders], "Refund order 7.", answer=answers("yes"))
+        return CodeTurn([shop.orders], "Refund order 7.", gateway=speaks, answer=answers("yes"))
 
     whole, killed = await killed_everywhere(make)
     assert isinstance(whole.end, Done)
-    assert " ".join(whole.shown.split()) == "Order 7 costs 120 euros. It is refunded."
+    assert " ".join(whole.shown.split()) == f"Order 7 costs 120 euros. It is refunded. {KIND}"
     assert len(killed) > 5
     for turn, bank in zip([whole, *killed], banks, strict=False):
         assert isinstance(turn.end, Done)
         booked = bank.read_text().splitlines() if bank.exists() else []
-        assert len(booked) == (1 if turn.shown.endswith("It is refunded.") else 0), turn.shown
+        assert len(booked) == (1 if turn.shown.endswith(KIND) else 0), turn.shown
     assert any("answer was lost" in turn.shown for turn in killed)
 
 

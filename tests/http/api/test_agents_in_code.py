@@ -8,12 +8,12 @@ import pytest
 
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
-from tests.making import NOW, keep_conversation, opened
+from tests.making import ALICE, NOW, keep_conversation, opened
 from threadkeep.bootstrap.programs import declare_programs
-from threadkeep.domain.agent import Agent, Code
+from threadkeep.domain.agent import Agent, Code, WorkerState
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
-from threadkeep.domain.turn import TurnCode
+from threadkeep.domain.turn import Lease, OpenStep, TurnCode
 from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import AgentDeclared
 
@@ -113,12 +113,63 @@ async def test_admin_sees_which_program_a_turn_waits_for(api: Api, orders: str):
     begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders")))
     await api.store.turns.begin(opened(begun))
     await api.store.log.release(begun.turn.id, 1)
-    (seen,) = await items(api.as_user("root", admin=True), "/api/admin/turns")
-    assert {it: seen[it] for it in ("nodeId", "agent", "codeVersion", "waitsFor")} == {
+    admin = api.as_user("root", admin=True)
+    (seen,) = (await admin.get("/api/admin/turns?agent=orders&waitsFor=worker")).json()["items"]
+    assert {it: seen[it] for it in ("nodeId", "agent", "codeVersion", "state", "worker", "waitsFor")} == {
         "nodeId": None,
         "agent": "orders",
         "codeVersion": None,
+        "state": "waiting",
+        "worker": None,
         "waitsFor": "worker",
+    }
+    assert (await admin.get("/api/admin/turns?agent=billing")).json()["items"] == []
+    turn = await api.as_user(ALICE).get(f"/api/turns/{begun.turn.id}")
+    assert (turn.json()["status"], turn.json()["waitsFor"]) == ("RUNNING", "worker")
+    assert 'threadkeep_program_turns_waiting{agent="orders"} 1\n' in (await admin.get("/metrics")).text
+
+
+async def test_admin_sees_the_step_of_a_turn_and_finds_the_turns_that_are_in_it(api: Api, orders: str):
+    agent = await api.store.agents.get(AgentId(orders))
+    assert agent is not None
+    begun = [(await keep_conversation(api.store, agent)).begin_turn("Refund it.", NOW) for _ in range(3)]
+    for it in begun:
+        it = replace(it, turn=replace(it.turn, code=TurnCode("orders", 2)))
+        await api.store.turns.begin(opened(it, Lease("a", 1, 60_000)))
+    steps = {begun[0].turn.id: OpenStep("refund", NOW), begun[2].turn.id: OpenStep("refund", NOW)}
+    await api.store.log.renew_noting("a", steps, 60_000)
+    admin = api.as_user("root", admin=True)
+    first = (await admin.get("/api/admin/turns?step=refund&limit=1")).json()
+    (seen,) = first["items"]
+    assert (seen["id"], seen["step"], seen["worker"], seen["state"]) == (
+        begun[0].turn.id,
+        "refund",
+        "a",
+        "running",
+    )
+    assert seen["stepSince"] == seen["startedAt"]
+    rest = await admin.get(f"/api/admin/turns?step=refund&cursor={first['nextCursor']}")
+    assert [it["id"] for it in rest.json()["items"]] == [begun[2].turn.id]
+    assert [it["step"] for it in await items(admin, "/api/admin/turns")] == ["refund", None, "refund"]
+    assert (await admin.get("/api/admin/turns?olderThanS=1000000000")).json()["items"] == []
+    refusal(await admin.get("/api/admin/turns?olderThanS=-1"), 422, "INVALID_REQUEST", "olderThanS")
+
+
+async def test_admin_sees_the_workers(api: Api):
+    state = WorkerState(name="host", sdk="threadkeep 1", running={"orders": 2})
+    await api.store.programs.note_seen("a", [Code("orders", 2), Code("billing", 1)], state)
+    (worker,) = (await api.as_user("root", admin=True).get("/api/admin/workers")).json()["items"]
+    times = {"connectedAt": worker["connectedAt"], "lastBeatAt": worker["lastBeatAt"]}
+    assert worker == times | {
+        "id": "a",
+        "name": "host",
+        "node": "a",
+        "sdk": "threadkeep 1",
+        "agents": [{"key": "billing", "version": 1}, {"key": "orders", "version": 2}],
+        "capacity": None,
+        "running": 2,
+        "blockedMs": 0,
+        "isDraining": False,
     }
 
 
@@ -148,3 +199,28 @@ async def test_metrics_count_the_processes_that_run_a_program(api: Api):
     text = (await api.as_user("root", admin=True).get("/metrics")).text
     assert 'threadkeep_program_workers{agent="orders"} 1\n' in text
     assert 'threadkeep_program_workers{agent="billing"} 0\n' in text
+
+
+async def test_turn_whose_program_nobody_has_run_for_five_minutes_fails_and_one_that_ran_waits(
+    api: Api, orders: str
+):
+    agent = await api.store.agents.get(AgentId(orders))
+    assert agent is not None
+    turns: list[str] = []
+    for version in (None, 2):
+        begun = (await keep_conversation(api.store, agent)).begin_turn("Where is it?", NOW)
+        begun = replace(begun, turn=replace(begun.turn, code=TurnCode("orders", version)))
+        await api.store.turns.begin(opened(begun, Lease("a", 1, -6 * 60_000)))
+        turns.append(begun.turn.id)
+    alice = api.as_user(ALICE)
+
+    async def has_failed() -> bool:
+        return (await alice.get(f"/api/turns/{turns[0]}")).json()["status"] == "FAILED"
+
+    await until(has_failed)
+    assert (await alice.get(f"/api/turns/{turns[0]}")).json()["error"]["code"] == "AGENT_ABSENT"
+
+    async def waits() -> bool:
+        return (await alice.get(f"/api/turns/{turns[1]}")).json()["waitsFor"] == "worker"
+
+    await until(waits)  # its user was told, too

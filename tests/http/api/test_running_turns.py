@@ -34,6 +34,9 @@ async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
         "state": "running",
         "agent": None,
         "codeVersion": None,
+        "step": None,
+        "stepSince": None,
+        "worker": None,
         "waitsFor": None,
     }
     assert f'node="{turn["nodeId"]}"' in (await talk.client.get("/metrics")).text
@@ -60,6 +63,10 @@ async def test_admin_stops_a_turn_that_waits_for_its_user(talk: Talk, model: Scr
     path = f"/api/conversations/{conversation_id}/messages?wait=true"
     waiting = await talk.client.post(path, json={"content": "Do it."}, headers=JSON)
     turn_id = waiting.json()["turnId"]
+    assert (await talk.client.get(f"/api/turns/{turn_id}")).json()["waitsFor"] == "person"
+    (listed,) = (await talk.client.get("/api/admin/turns?waitsFor=person")).json()["items"]
+    assert (listed["id"], listed["state"], listed["waitsFor"]) == (turn_id, "waiting", "person")
+    assert (await talk.client.get("/api/admin/turns?waitsFor=nothing")).json()["items"] == []
     stopped = await talk.client.post(f"/api/admin/turns/{turn_id}/abort")
     assert stopped.json() == {"turnId": turn_id, "status": "GENERATION_ABORTED"}
     assert (await talk.messages(conversation_id))[-1]["status"] == "CANCELLED"
@@ -74,4 +81,5 @@ async def test_turn_that_is_none_is_not_found(api: Api):
 @ONLY_SQLITE
 async def test_it_is_for_admins(alice: httpx.AsyncClient):
     refusal(await alice.get("/api/admin/turns"), 403, "FORBIDDEN")
+    refusal(await alice.get("/api/admin/workers"), 403, "FORBIDDEN")
     refusal(await alice.post(f"/api/admin/turns/{new_uuid()}/abort"), 403, "FORBIDDEN")

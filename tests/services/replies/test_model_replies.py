@@ -130,7 +130,7 @@ async def test_calls_of_a_reply_are_all_stored_before_the_first_tool_runs(
     stored: list[int] = []
 
     async def count(arguments: Mapping[str, Any]) -> AsyncGenerator[Progress | Returned]:
-        (turn,) = await either_wire.store.turns.running(after=None, offset=0, limit=9)
+        (turn,) = await either_wire.store.active.page(after=None, offset=0, limit=9)
         chunks = await either_wire.store.log.read(turn.id, 0)
         events = [event for chunk in chunks for event in decode_chunk(chunk.events)]
         stored.append(sum(isinstance(event.body, ToolCalled) for event in events))

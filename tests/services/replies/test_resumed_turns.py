@@ -8,6 +8,7 @@ import pytest
 from tests.loop_time import watching_the_loop
 from tests.making import NOW, keep_receipt, opened
 from tests.talking import Talk
+from threadkeep.agents import Turn, agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import (
     EventBody,
@@ -21,11 +22,12 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
-from threadkeep.domain.turn import Lease, TurnStatus
+from threadkeep.domain.turn import Lease, TurnCode, TurnStatus
 from threadkeep.engine.journal import CallFinished, Dispatch, Dispatched, JournalEntry, UseNoted
 from threadkeep.log.format import encode_chunk
+from threadkeep.runtime.programs import NodePrograms
 from threadkeep.storage.turn_log import MOST_PAGE_BYTES, SqlTurnLog
-from threadkeep.testing import Gate, Say, ScriptedModel, Wait
+from threadkeep.testing import Gate, Say, ScriptedModel, Wait, running_app
 from threadkeep.testing.waiting import until
 
 LOCAL = UserId("local")
@@ -167,3 +169,31 @@ async def test_log_is_read_in_pages_while_the_lease_is_kept(
     assert (await ended(talk, begun)).text.endswith("Done.")
     assert steps.count("page") > 3
     assert steps[: 2 * 3] == ["page", "renewed"] * 3
+
+
+async def test_answered_turn_is_handed_off_by_a_node_that_begins_to_end(monkeypatch: pytest.MonkeyPatch):
+    @agent()
+    async def asking(turn: Turn) -> str:
+        return f"You said {await turn.ask('What?')}."
+
+    async with running_app(agents=[asking], agents_pause_after_s=0.05) as app:
+        agent_id = await anext(it.id async for it in app.client.agents() if it.engine.key == "asking")
+        conversation = await app.client.create_conversation(agent_id, title="Test")
+        turn_id = (await app.client.start(conversation.id, "Go")).turn_id
+
+        async def is_waiting() -> bool:
+            return (await app.client.turn(turn_id)).status == "WAITING"
+
+        await until(is_waiting)
+        (asked,) = await app.client.approvals()
+        # It has the program when it takes the answered turn over, but not when it has read its log.
+        has_program = iter([True, False])
+
+        def can_run(programs: NodePrograms, code: TurnCode) -> bool:
+            return next(has_program, True)
+
+        monkeypatch.setattr(NodePrograms, "can_run", can_run)
+        await app.client.answer(turn_id, asked.request_id, "answer", content="that")
+        reply = await app.client.reply(turn_id)
+    assert next(has_program, None) is None
+    assert (reply.status, reply.content) == ("COMPLETED", "You said that.")

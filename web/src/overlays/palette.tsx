@@ -249,6 +249,7 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
       { id: "memory", label: searchWords.memory, keywords: KEYWORDS.memory, run: () => go({ name: "memory" }) },
       { id: "settings", label: words.settings, keywords: KEYWORDS.settings, run: () => go({ name: "settings" }) },
       ...(isAdmin ? [{ id: "models", label: searchWords.models, keywords: KEYWORDS.models, run: () => go({ name: "gateways" }) }] : []),
+      ...(isAdmin ? [{ id: "running", label: searchWords.running, keywords: KEYWORDS.running, run: () => go({ name: "running" }) }] : []),
       { id: "keys", label: searchWords.apiKeys, keywords: KEYWORDS.keys, run: () => go({ name: "keys" }) },
       { id: "notifications", label: searchWords.notifications, keywords: KEYWORDS.notifications, run: () => go({ name: "settings" }) },
       { id: "offline", label: searchWords.offline, keywords: KEYWORDS.offline, run: () => go({ name: "settings" }) },

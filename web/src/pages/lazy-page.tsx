@@ -47,6 +47,8 @@ export function LazyPage({ at, me, onMenu }: Props) {
       return <pages.MemoryPage onMenu={onMenu} />;
     case "missing":
       return <pages.MissingPage what="page" onMenu={onMenu} />;
+    case "running":
+      return <pages.RunningPage me={me} onMenu={onMenu} />;
     case "settings":
       return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":

@@ -8,6 +8,7 @@ export { GatewaysPage } from "../gateways/gateways-page";
 export { ImportPage } from "../imports/import-page";
 export { KeysPage } from "../keys/keys-page";
 export { MemoryPage } from "../memory/memory-page";
+export { RunningPage } from "../running/running-page";
 export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { ConversationsPage } from "./conversations-page";

@@ -19,6 +19,7 @@ import { useKeyWords } from "../words/keys";
 import { language, type Language } from "../words/language";
 import { useMemoryWords } from "../words/memory";
 import { useOfflineWords } from "../words/offline";
+import { useRunningWords } from "../words/running";
 import { KeepSetting } from "./keep-setting";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
@@ -32,6 +33,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
   const gatewayWords = useGatewayWords();
   const memoryWords = useMemoryWords();
   const importWords = useImportWords();
+  const runningWords = useRunningWords();
   const signOut = useSignOut();
   const isSignedIn = useStore(token) !== null;
   const { loaded } = useLoaded(readHealth);
@@ -57,6 +59,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             <p className="hint">{gatewayWords.intro}</p>
             <a className="button" href={hrefOf({ name: "gateways" })}>
               {gatewayWords.manage}
+            </a>
+          </section>
+        )}
+        {me.role === "admin" && (
+          <section aria-labelledby="settings-running">
+            <h2 id="settings-running">{runningWords.title}</h2>
+            <p className="hint">{runningWords.intro}</p>
+            <a className="button" href={hrefOf({ name: "running" })}>
+              {runningWords.manage}
             </a>
           </section>
         )}

@@ -8,6 +8,7 @@ import { isBlank, type Part, type PartOf, type ToolProgress } from "@threadkeep/
 
 import { type Words } from "../words";
 import { capitalized, seconds, shortSeconds } from "../words/format";
+import { absentProgram } from "./notices";
 import { isOutput, isRetry, segmentsOf, type Segment, type Step } from "./segments";
 
 type Call = PartOf<"tool_call">;
@@ -33,11 +34,17 @@ export function isOnlyRetries(steps: readonly Step[]): boolean {
   return steps.every(isRetry);
 }
 
-/** The segments without activities that only retried the model, once the retry has produced something. */
+/** The segments without what counts only for the moment, once it is over: a retry of the model, waiting for a program. */
 export function shownSegments(parts: readonly Part[], running: boolean): Segment[] {
-  return segmentsOf(parts).filter(
-    (it, index, all) => it.kind !== "activity" || !isOnlyRetries(it.steps) || (running && index === all.length - 1),
-  );
+  return segmentsOf(parts).flatMap((it, index, all) => (running && index === all.length - 1 ? [it] : lasting(it)));
+}
+
+/** What stays of a segment; nothing of one that was only for the moment. */
+function lasting(segment: Segment): Segment[] {
+  if (segment.kind === "activity") return isOnlyRetries(segment.steps) ? [] : [segment];
+  if (segment.kind !== "notices") return [segment];
+  const notices = segment.notices.filter((it) => absentProgram(it) === undefined);
+  return notices.length ? [{ ...segment, notices }] : [];
 }
 
 /** Whether a segment of a running reply is an activity in progress: the current one, or one whose tools wait for an answer below it. */

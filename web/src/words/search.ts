@@ -22,6 +22,7 @@ const en = {
   lastDay: "Last day",
   clearFilters: "Clear filters",
   models: "Models",
+  running: "Running turns",
   apiKeys: "API keys",
   memory: "Memory and your instructions",
   import: "Import from ChatGPT or Claude",
@@ -58,6 +59,7 @@ const zh: typeof en = {
   lastDay: "结束日期",
   clearFilters: "清除筛选",
   models: "模型",
+  running: "运行中的轮次",
   apiKeys: "API 密钥",
   memory: "记忆和你的指令",
   import: "从 ChatGPT 或 Claude 导入",
@@ -80,6 +82,7 @@ const zh: typeof en = {
 export const KEYWORDS = {
   usage: "usage costs prices money spending spent expenses budgets tokens bill 用量 费用 价格 花费 花销 成本 金额 钱 预算 账单",
   models: "models prices costs providers keys gateways connect llm openai anthropic ollama 价格 费用 服务商 提供商 供应商 密钥 网关 接入 连接",
+  running: "turns running workers agents stop operate admin 轮次 运行 进程 停止 运维",
   keys: "keys tokens programs api developers 密钥 令牌 程序",
   memory: "memory memories remembers instructions personal custom facts forget about me 记忆 记住 记得 指令 忘记 个人",
   import: "imports chatgpt openai claude anthropic exports migrate upload bring 导入 导出 迁移 搬家",

@@ -1,5 +1,9 @@
 """Files that a program attaches to its reply: each is the result of a call, as a tool's file is."""
 
+import asyncio
+import hashlib
+from collections import Counter
+
 from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import derived_uuid
 from threadkeep.engine.code.questions import AGENT
@@ -18,13 +22,16 @@ class Attachments:
 
     def __init__(self, code: RunningCode) -> None:
         self._code = code
-        self._count = 0
+        self._counts = Counter[str]()
 
-    async def add(self, item: FileItem) -> None:
-        """Attaches a file, unless an earlier run has."""
+    async def add(self, item: FileItem, step_id: str) -> None:
+        """Attaches a file of a step, or of the program itself, unless an earlier run has."""
         code = self._code
-        self._count += 1
-        id_ = f"attach_{derived_uuid(code.turn.started_at, code.turn.id, str(self._count)).replace('-', '')}"
+        digest = await asyncio.to_thread(hashlib.sha256, item.content)
+        file_key = f"{step_id}/{item.name}/{item.media_type}/{digest.hexdigest()}"
+        self._counts[file_key] += 1
+        key = f"{file_key}/{self._counts[file_key]}"
+        id_ = f"attach_{derived_uuid(code.turn.started_at, code.turn.id, key).replace('-', '')}"
         if id_ in code.state.calls:
             return
         toolbox = code.around.toolbox(None)

@@ -17,10 +17,12 @@ from threadkeep.engine.journal import StepEnded
 class Diverged(Exception):
     """The code doesn't do again what is recorded of it."""
 
-    def __init__(self, recorded: str, asked: str) -> None:
+    def __init__(self, recorded: str, asked: str, *, may_be_slow: bool = False) -> None:
         super().__init__(f"After what is recorded, {recorded} came next; this run asked for {asked}.")
         self.recorded = recorded
         self.asked = asked
+        self.may_be_slow = may_be_slow
+        """Whether only the clock says so: the program has asked for nothing else."""
 
 
 @dataclass(slots=True)
@@ -55,6 +57,11 @@ class Claims:
         """Results before the last saved point: claimed or not, in any order."""
         self._recorded = {it.key for it in self._due}
         self._counts = Counter[str]()
+        self._claimed = 0
+        self._last: dict[tuple[str, str, str], int] = {}
+        """Which claim was the last one of each scope, name and hash."""
+        self._passed: dict[str, int] = {}
+        """How many claims had come when the program last saved, by scope: another run may start there."""
         self._open: dict[str, OpenClaim] = {}
         self._by_id: dict[int, OpenClaim] = {}
         self._held: dict[str, None] = {}
@@ -72,13 +79,29 @@ class Claims:
         return self._caught_up.is_set()
 
     @property
+    def next_recorded(self) -> str | None:
+        """The key of the result that the program should receive next, if there is one."""
+        return self._due[0].key if self._due else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
 
+    def pass_saved_point(self, scope: str) -> None:
+        """The program has saved a point in a scope that it looks at: another run may start there."""
+        self._passed[scope] = self._claimed
+
+    def is_ambiguous(self, scope: str, name: str, hash_: str) -> bool:
+        """Whether a run that starts from the scope's saved point would take this claim for an earlier one."""
+        last = self._last.get((scope, name, hash_))
+        return last is not None and last <= self._passed.get(scope, 0)
+
     def add(self, id_: int, scope: str, name: str, hash_: str) -> OpenClaim:
         """A new claim, under its key."""
         place = f"{scope}/{name}/{hash_}"
+        self._claimed += 1
+        self._last[scope, name, hash_] = self._claimed
         self._counts[place] += 1
         claim = OpenClaim(id_, f"{place}/{self._counts[place]}")
         self._open[claim.key] = self._by_id[id_] = claim
@@ -151,9 +174,12 @@ class Claims:
                 raise Diverged(describe_key(ended.key), "the end")
 
     def stuck(self) -> Diverged:
-        """The program claims nothing that is recorded: what came next, and what it claims instead."""
-        asked = ", ".join(map(describe_key, self._held)) or "nothing"
-        return Diverged(describe_key(self._due[0].key), asked)
+        """The program claims nothing that is recorded next: what that is, and what it claims instead."""
+        recorded = describe_key(self._due[0].key)
+        # What is held is new; else it waits for something that was recorded later.
+        claimed = self._held or [key for key, it in self._open.items() if not it.is_cancelled]
+        asked = [f"{it} with other arguments" if it == recorded else it for it in map(describe_key, claimed)]
+        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not self._held)
 
     def patience_s(self, least: float, most: float) -> float:
         """How long the program may claim nothing that is recorded before it counts as different.

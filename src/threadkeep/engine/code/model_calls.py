@@ -1,7 +1,6 @@
 """Model calls of a program, through our gateways: streamed, priced, within budgets."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
@@ -18,6 +17,7 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.tools import clean_use
@@ -42,13 +42,6 @@ from threadkeep.wire.programs import (
 )
 
 _JSON_ONLY = "Reply with one JSON value, and nothing else, that matches this JSON schema:\n"
-
-
-def content_hash(claim: ModelClaim) -> str:
-    """What the code passed, never what the server adds: that may have changed since."""
-    asked = claim.messages, claim.system, claim.model, [it.name for it in claim.tools], claim.server_tools
-    content = msgspec.json.encode((*asked, claim.output), order="deterministic")
-    return hashlib.sha256(content).hexdigest()
 
 
 class ModelCalls:
@@ -90,6 +83,9 @@ class ModelCalls:
         except ThreadkeepError as exc:
             await asking.settle()
             ended = self._failed(open_, exc)
+        except VoiceTaken as exc:
+            error = ProgramError("VoiceTaken", str(exc))
+            ended = code.failed(open_, error, MODEL_FAILED, is_progress=True)
         code.end(ended, *code.reported(asking))
         code.voices.end(begun.step_id)
 

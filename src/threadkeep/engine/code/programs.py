@@ -1,9 +1,9 @@
 """Programs that are agents, wherever they run."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from threadkeep.domain.agent import Code
+from threadkeep.domain.agent import BlockedLoop, Code, Places
 from threadkeep.wire.programs import FromProgram, Start, ToProgram
 
 
@@ -34,6 +34,21 @@ class Programs(Protocol):
     @property
     def codes(self) -> Sequence[Code]:
         """Which agents they are."""
+        ...
+
+    @property
+    def blocked(self) -> BlockedLoop | None:
+        """What keeps their event loop from answering; None if it answers."""
+        ...
+
+    @property
+    def blocked_total_s(self) -> float:
+        """For how long it has not answered so far, all times together."""
+        ...
+
+    @property
+    def places(self) -> Mapping[str, Places]:
+        """Where their functions run that block, by what is run there."""
         ...
 
     def start(self, start: Start) -> ProgramRun:

@@ -26,9 +26,18 @@ from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.call_state import CallState
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.voices import PROGRAM
-from threadkeep.engine.journal import CodeStarted, JournalEntry, StateSaved, StepBegun, StepEnded
+from threadkeep.engine.journal import (
+    CodeStarted,
+    JournalEntry,
+    ReplayDiverged,
+    StateSaved,
+    StepBegun,
+    StepEnded,
+)
 from threadkeep.engine.replay import Replaying
 
+_LINE = 200
+"""How much a part takes besides its text, in characters."""
 STEERING = "steering"
 """What a program takes that wants to hear what the user sent meanwhile."""
 
@@ -66,6 +75,12 @@ class CodeState:
     has_spoken: bool = False
     noticed: frozenset[Notice] = frozenset()
     ran_ms: int = 0
+    shown_size: int = 0
+    """How much has been shown so far."""
+    speaks_itself: bool = False
+    """Whether the program itself spoke last: what it says next goes on there."""
+    has_diverged: bool = False
+    """Whether an earlier run seemed to differ, and the next one is the last."""
 
     def saved_state(self) -> StateSaved | None:
         """The newest saved point that has the turn's state."""
@@ -81,6 +96,19 @@ def replay_code(
     for entry in entries:
         replaying.add(entry)
     return replaying.state(payloads)
+
+
+def shown_size(body: EventBody) -> int:
+    """How much of a reply something takes, in characters."""
+    match body:
+        case Text(text) | Thought(text):
+            return len(text)
+        case Notice(_, message):
+            return _LINE + len(message)
+        case Retrieval():
+            return sum(_LINE + len(hit.text) for hit in body.hits)
+        case _:
+            return 0
 
 
 class ReplayingCode:
@@ -100,6 +128,8 @@ class ReplayingCode:
         self._steered: list[UserMessage] = []
         self._requests: set[str] = set()
         self._undecided: set[str] = set()
+        self._has_diverged = False
+        self._shown_size = 0
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
@@ -120,10 +150,13 @@ class ReplayingCode:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)
+            case ReplayDiverged():
+                self._has_diverged = True
             case _:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
+        self._shown_size += shown_size(event.body)
         match event.body:
             case IterationStart(iteration, step_id):
                 self._iteration, self._speaker = iteration, step_id
@@ -188,4 +221,7 @@ class ReplayingCode:
                 Notice(part.code, part.message) for part in folding.parts if isinstance(part, NoticePart)
             ),
             ran_ms=self._turn.ran_ms,
+            shown_size=self._shown_size,
+            speaks_itself=self._speaker == PROGRAM,
+            has_diverged=self._has_diverged,
         )

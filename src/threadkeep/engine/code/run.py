@@ -5,12 +5,9 @@ turn's log, and back to the program only from there.
 """
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
-
-import msgspec
 
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
@@ -19,32 +16,31 @@ from threadkeep.domain.events import (
     EventBody,
     Failed,
     Notice,
-    Retrieval,
     Terminal,
     Text,
-    Thought,
     ToolProgress,
     TurnResumed,
 )
-from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.attachments import Attachments
 from threadkeep.engine.code.claims import Diverged, OpenClaim
-from threadkeep.engine.code.model_calls import ModelCalls, content_hash
+from threadkeep.engine.code.deliveries import Deliveries
+from threadkeep.engine.code.model_calls import ModelCalls
 from threadkeep.engine.code.outlet import Alone
+from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
-from threadkeep.engine.code.running import CodeSurroundings, RunningCode, StepLimit
-from threadkeep.engine.code.shown import ShownOutput
+from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
+from threadkeep.engine.code.shown import MOST_NOTICE_CHARACTERS, ShownOutput, body_of
 from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
-from threadkeep.engine.journal import ReplayDiverged
+from threadkeep.engine.journal import CodeStarted, ReplayDiverged
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
@@ -62,10 +58,7 @@ from threadkeep.wire.programs import (
     Claim,
     End,
     FileItem,
-    HitItem,
-    HitsItem,
     ModelClaim,
-    NoticeItem,
     Output,
     OutputItem,
     ProgramLost,
@@ -77,22 +70,19 @@ from threadkeep.wire.programs import (
     StepDone,
     StepRepeats,
     TakeClaim,
-    TextItem,
-    ThoughtItem,
     UsageClaim,
     output_size,
 )
 
 log = logging.getLogger("threadkeep.engine")
 
-PAUSE_AFTER_S = 1.0
 CANCEL_GRACE_S = 2.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
-MOST_NOTICE_CHARACTERS = 500
 
 AGENT_FAILED = "The agent's code failed."
 DIVERGED = "The agent's code has changed since this reply began, so the reply can't continue."
+TOO_MUCH = "The agent's code said more than a reply can hold."
 DIFFERED = "The agent's code, run again, said something else than before."
 
 
@@ -110,44 +100,33 @@ async def run_code(
     around: CodeSurroundings,
     *,
     state: CodeState,
-    opening: Sequence[Notice | TurnResumed] = (),
+    opening: Sequence[CodeStarted | Notice | TurnResumed] = (),
 ) -> AsyncGenerator[TurnStep]:
     """Runs a program for a turn from the top of its function, step by step.
 
     It ends in exactly one Done or Failed, unless it pauses or is handed off.
     """
-    for event in opening:
-        yield event
     limits, stop = around.limits, around.stop
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
     serving = _Serving(RunningCode(turn, around, state, timer))
     steps = serving.steps()
+    end: Terminal | Pause | HandOff
     try:
-        while True:
-            yield await stop.guard(steps.__anext__)
-    except Ended as exc:
-        end, kept = exc.end, exc.state
-    except Paused as exc:
-        end, kept = Pause(exc.requests), await serving.leave("pause")
-    except Stopped as exc:
-        is_handed_off = exc.reason == "hand_off" and limits.hands_off
-        end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
-        kept = await serving.leave(_REASONS[exc.reason])
-    except ProgramLost:
-        end, kept = HandOff(), b""
-    except Diverged as exc:
-        log.error("agent in code diverged in turn %s: %s", turn.id, exc)
-        yield ReplayDiverged(exc.recorded, exc.asked)
-        end, kept = Failed(codes.REPLAY_DIVERGED, DIVERGED), await serving.leave("diverged")
-    except StepLimit:
-        most = around.most_steps
-        end = Failed(codes.STEP_LIMIT, f"The agent's code took more than {most} steps in one turn.")
-        kept = await serving.leave("failed")
-    except ThreadkeepError as exc:
-        end, kept = failed(exc), await serving.leave("failed")
-    except Exception as exc:
-        log.exception("turn %s failed", turn.id)
-        end, kept = failed(exc), await serving.leave("failed")
+        try:
+            for event in opening:
+                yield event
+            while True:
+                yield await stop.guard(steps.__anext__)
+        except Ended as exc:
+            end, kept = exc.end, exc.state
+        except ProgramLost:
+            end, kept = HandOff(), b""
+        except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
+            await steps.aclose()  # nothing else hears what the program says last
+            end, reason = serving.end_after(exc)
+            kept = await serving.leave(reason)
+            if isinstance(exc, Diverged):
+                yield ReplayDiverged(exc.recorded, exc.asked)
     finally:
         timer.stop()
         await steps.aclose()
@@ -178,40 +157,6 @@ _REASONS: dict[StopReason, CancelReason] = {
 }
 
 
-def _place(claim: Claim) -> tuple[str, str, str]:
-    """By what a claim is known when the code runs again: its scope, its name, and a hash of what it asks."""
-    match claim:
-        case StepClaim():
-            return claim.scope, claim.name, claim.hash
-        case ModelClaim():
-            return claim.scope, "model", content_hash(claim)
-        case CallClaim():
-            return claim.scope, claim.tool, claim.call_id or _hash(claim.arguments)
-        case AskClaim():
-            return claim.scope, "ask", _hash((claim.message, claim.schema))
-        case TakeClaim():
-            return claim.scope, claim.what, _hash((claim.limit, claim.as_context))
-        case UsageClaim():
-            return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
-        case SaveClaim():
-            return claim.scope, "save", ""
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
-
-
-def _hit(item: HitItem) -> RetrievalHit:
-    return RetrievalHit(
-        source=storable(item.source),
-        text=storable(item.text),
-        score=item.score,
-        chunk_id=item.chunk_id or None,
-        document_id=item.document_id or None,
-        page=item.page,
-    )
-
-
 class _Serving:
     """Serves one run of a program."""
 
@@ -226,9 +171,7 @@ class _Serving:
         self._shown = ShownOutput(code.state.shown)
         self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
-        self._settled: dict[int, asyncio.Event] = {}
-        self._delivered: OpenClaim | None = None
-        """The claim whose result was sent last without waiting; the program may cancel it meanwhile."""
+        self._deliveries = Deliveries(code.claims, code.send, code.around.value, self._received)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unacknowledged = 0
         self._has_noticed = any(it.code == codes.OUTPUT_DIFFERED for it in code.state.noticed)
@@ -236,7 +179,13 @@ class _Serving:
     async def steps(self) -> AsyncGenerator[TurnStep]:
         """What the turn does, until the program has ended."""
         code = self._code
-        for work in (self._read(), self._deliver(), self._watch(), self._pause(), code.requests.listen()):
+        for work in (
+            self._read(),
+            self._deliveries.run(),
+            self._watch(),
+            self._pause(),
+            code.requests.listen(),
+        ):
             self._start(work)
         try:
             while True:
@@ -256,6 +205,33 @@ class _Serving:
     def left_over(self) -> Iterator[TurnStep]:
         """What was on its way when the turn stopped, and nothing has waited for."""
         yield from self._code.outlet.left_over()
+
+    def end_after(self, exc: Exception) -> tuple[Terminal | Pause | HandOff, CancelReason]:
+        """What becomes of the turn after anything but its program's end, and why the program is left."""
+        turn, limits, most = self._code.turn, self._code.around.limits, self._code.around.most_steps
+        match exc:
+            case Paused():
+                return Pause(exc.requests), "pause"
+            case Stopped(reason="hand_off") if limits.hands_off:
+                return HandOff(), "hand_off"
+            case Stopped():
+                end = stopped(turn, exc.reason, timeout_s=limits.generation_timeout_s)
+                return end, _REASONS[exc.reason]
+            case Diverged():
+                log.error("agent in code diverged in turn %s: %s", turn.id, exc)
+                if exc.may_be_slow and not self._code.state.has_diverged:
+                    return HandOff(), "hand_off"
+                return Failed(codes.REPLAY_DIVERGED, DIVERGED), "diverged"
+            case StepLimit():
+                message = f"The agent's code took more than {most} steps in one turn."
+                return Failed(codes.STEP_LIMIT, message), "failed"
+            case ShownTooMuch():
+                return Failed(codes.AGENT_FAILED, TOO_MUCH), "failed"
+            case ThreadkeepError():
+                return failed(exc), "failed"
+            case _:
+                log.error("turn %s failed", turn.id, exc_info=exc)
+                return failed(exc), "failed"
 
     async def leave(self, reason: CancelReason) -> bytes:
         """Ends the run before the program has ended; returns the turn's state as the program leaves it."""
@@ -313,11 +289,12 @@ class _Serving:
                     if (begun := self._steps.begun_of(re)) is not None:
                         self._code.voices.repeat(begun.step_id)
                 case Settled(re):
-                    if (settled := self._settled.get(re)) is not None:
-                        settled.set()
+                    self._deliveries.note_settled(re)
                 case UsageClaim(step=int()):
                     self._takes.note_usage(message)
                 case SaveClaim():
+                    if message.is_read:
+                        self._code.claims.pass_saved_point(message.scope)
                     self._code.send(await self._takes.save(message))
                 case End():
                     self._end(message)
@@ -332,10 +309,14 @@ class _Serving:
             message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
-        open_ = code.claims.add(claim.id, *_place(claim))
+        place = place_of(claim)
+        if code.claims.is_ambiguous(*place):
+            code.send(ambiguous(claim))
+            return
+        open_ = code.claims.add(claim.id, *place)
         if (ended := code.claims.optional(open_.key)) is not None:
             code.claims.close(open_)
-            self._start(self._deliver_at_once(claim.id, ended))
+            self._start(self._deliveries.at_once(claim.id, ended))
             return
         self._claimed[claim.id] = open_, claim
         if not code.claims.is_recorded(open_.key):
@@ -385,16 +366,15 @@ class _Serving:
             return
         claimed = self._claimed.pop(done.re, None)
         open_ = self._code.claims.cancel(done.re)
-        if self._delivered is not None and self._delivered.id == done.re:
-            self._note_unwanted(self._delivered)
+        if (last := self._deliveries.last) is not None and last.id == done.re:
+            self._note_unwanted(last)
         if claimed is None or open_ is None:
             return
         if (task := self._working.get(done.re)) is not None and not task.done():
             task.cancel()
         elif self._code.claims.is_due(open_):
             self._note_unwanted(open_)
-        if (settled := self._settled.get(done.re)) is not None:
-            settled.set()
+        self._deliveries.note_settled(done.re)
 
     def _note_unwanted(self, claim: OpenClaim) -> None:
         """A claim has a result, but the program gave up first: another run must not receive it earlier."""
@@ -409,8 +389,10 @@ class _Serving:
         code.outlet.fail(Ended(self._end_of(end), bytes(end.state)))
 
     def _end_of(self, end: End) -> Terminal:
+        if end.status == "completed" and not self._code.has_spoken:
+            return Failed(codes.AGENT_FAILED, codes.NOTHING_SAID, retryable=True)
         if end.status == "completed":
-            return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
+            return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
         if end.code == OUTCOME_UNKNOWN:
             return Failed(codes.OUTCOME_UNKNOWN, message)
@@ -434,20 +416,19 @@ class _Serving:
 
     async def _show_item(self, item: OutputItem, step: int | None) -> None:
         match item:
-            case TextItem(text):
-                self._say(Text(storable(text)), step)
-            case ThoughtItem(text):
-                self._say(Thought(storable(text)), step)
-            case NoticeItem(text):
-                self._say(Notice(codes.AGENT_NOTICE, storable(text)[:MOST_NOTICE_CHARACTERS]), step)
-            case HitsItem():
-                hits = tuple(_hit(it) for it in item.hits)
-                if hits:
-                    self._say(Retrieval(storable(item.query), hits), step)
             case FileItem():
-                await self._attachments.add(item)
+                await self._attach(item, step)
             case ProgressItem():
                 self._progress(item, step)
+            case _ if (body := body_of(item)) is not None:
+                self._say(body, step)
+            case _:
+                pass
+
+    async def _attach(self, item: FileItem, step: int | None) -> None:
+        begun = None if step is None else self._steps.begun_of(step)
+        if begun is not None or step is None:
+            await self._attachments.add(item, begun.step_id if begun else PROGRAM)
 
     def _say(self, body: EventBody, step: int | None) -> None:
         if step is None:
@@ -472,27 +453,10 @@ class _Serving:
 
     # To the program
 
-    async def _deliver(self) -> None:
-        """Results, one at a time, in the order in which they were recorded."""
-        code = self._code
-        while True:
-            delivery = await code.claims.next()
-            id_ = delivery.claim.id
-            message = await code.delivery(id_, delivery.ended, settles=delivery.settles)
-            if delivery.settles:
-                settled = self._settled[id_] = asyncio.Event()
-                code.send(message)
-                await settled.wait()
-                del self._settled[id_]
-            else:
-                self._delivered = delivery.claim
-                code.send(message)
-            self._claimed.pop(id_, None)
-            code.claims.delivered(delivery.claim)
-            code.activity.note()
-
-    async def _deliver_at_once(self, id_: int, ended: Any) -> None:
-        self._code.send(await self._code.delivery(id_, ended, settles=False))
+    def _received(self, claim: OpenClaim) -> None:
+        """The program has a claim's result."""
+        self._claimed.pop(claim.id, None)
+        self._code.activity.note()
 
     async def _watch(self) -> None:
         """Notices that the program doesn't ask again for what is recorded."""
@@ -510,5 +474,5 @@ class _Serving:
 
     async def _pause(self) -> None:
         """Ends the run when it has waited for nothing but its user."""
-        await self._code.activity.rest(PAUSE_AFTER_S)
+        await self._code.activity.rest(self._code.around.pause_after_s)
         raise Paused(self._code.activity.requests)

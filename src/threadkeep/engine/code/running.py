@@ -1,9 +1,10 @@
 """What everything that one run of a program claims is carried out with."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +20,10 @@ from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import Claims, OpenClaim
 from threadkeep.engine.code.outlet import Outlet
 from threadkeep.engine.code.programs import ProgramRun
-from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.code.replay import CodeState, shown_size
 from threadkeep.engine.code.requests import SharedRequests
-from threadkeep.engine.code.voices import Voices
-from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
+from threadkeep.engine.code.voices import PROGRAM, Voices
+from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
@@ -38,16 +39,16 @@ from threadkeep.wire.programs import (
     NOTHING,
     RESULT_INVALID,
     RESULT_TOO_LARGE,
-    ClaimFailed,
     ClaimKind,
     Effect,
     ProgramError,
-    Result,
     ToProgram,
     is_one_line,
 )
 
 MOST_STEPS = 1_000
+MOST_SHOWN = 16 * 1024 * 1024
+"""How many characters a program can show in a turn."""
 MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -66,6 +67,8 @@ class CodeSurroundings:
     """The models for one call: the one that the program names, or its turn's."""
     spending: Callable[[str], ModelSpending]
     """Who pays for one call, by its name in the turn."""
+    own_call: Callable[[str | None], CallPaid]
+    """What the ledger notes of a call that the program made itself, with the cost that it names."""
     tools: TurnTools
     toolbox: Callable[[ToolSession | None], Toolbox]
     """The tools of a session of the turn's own, whose results are stored as those of others."""
@@ -86,10 +89,16 @@ class CodeSurroundings:
     most_steps: int = MOST_STEPS
     patience_s: float = 10.0
     """How long at least a program may claim nothing that is recorded before it counts as different."""
+    pause_after_s: float = 1.0
+    """How long a program waits for nothing but its user before its run ends."""
 
 
 class StepLimit(Exception):
     """The program has taken more steps than a turn may have."""
+
+
+class ShownTooMuch(Exception):
+    """The program has shown more than a reply can hold."""
 
 
 class Unstorable(Exception):
@@ -120,7 +129,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._busy = 0
-        self._noted = 0
+        self._noted_at = time.monotonic()
         self._waiting = Counter[str]()
         self._listening: set[asyncio.Future[None]] = set()
 
@@ -160,7 +169,7 @@ class Activity:
 
     def note(self) -> None:
         """Something has happened; looking whether the user has decided doesn't count."""
-        self._noted += 1
+        self._noted_at = time.monotonic()
         self._wake()
 
     async def changed(self) -> None:
@@ -174,17 +183,16 @@ class Activity:
 
     async def rest(self, seconds: float) -> None:
         """Returns when nothing has happened for so long, and only the user can continue the turn."""
-        now = asyncio.get_running_loop().time
+        since = time.monotonic()
         while True:
-            noted, until = self._noted, now() + seconds
-            while noted == self._noted and (left := until - now()) > 0:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(left):
-                        await self.changed()
-            if noted == self._noted and not self._busy and self.requests:
+            left = max(since, self._noted_at) + seconds - time.monotonic()
+            if left > 0:  # it sleeps through what happens: that can be thousands of things a second
+                await asyncio.sleep(left)
+            elif not self._busy and self.requests:
                 return
-            if noted == self._noted:
+            else:
                 await self.changed()
+                since = time.monotonic()
 
     def _wake(self) -> None:
         for listening in self._listening:
@@ -202,17 +210,17 @@ class RunningCode:
         self.timer = timer
         self.outlet = Outlet()
         self.claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
-        self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off)
+        speaker = PROGRAM if state.speaks_itself else None
+        self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off, speaker)
         self.requests = SharedRequests(around.requests)
         self.activity = Activity()
         self.step_count = state.step_count
+        self._shown_size = state.shown_size
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
         self._result_bytes = state.result_bytes
         self.steered = list(state.steered)
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
-        self.saved = state.saved_state()
-        """The last saved point that has the turn's state."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
         self._failures = {
@@ -227,6 +235,9 @@ class RunningCode:
 
     def say(self, voice: str, body: EventBody) -> None:
         """Shows what a step, a model call or the program itself says."""
+        self._shown_size += shown_size(body)
+        if self._shown_size > MOST_SHOWN:
+            raise ShownTooMuch
         self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
         self.voices.say(voice, body)
 
@@ -342,19 +353,6 @@ class RunningCode:
     def failure(self, code: str, message: str) -> StepEnded | None:
         """How the claim failed that the program was told of in these words."""
         return self._failures.get((code, message))
-
-    async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
-        """What the program receives of a claim that has ended."""
-        if ended.status == "ok":
-            value = ended.value if ended.ref is None else await self._load(ended.ref)
-            return Result(id_, value, at=ended.at, settle=settles)
-        error = ended.error or ProgramError("", "")
-        return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
-
-    async def _load(self, ref: str) -> Raw:
-        if (content := await self.around.value(ref)) is None:
-            raise LookupError("the result of a step is lost")
-        return Raw(content)
 
 
 def _failure_of(ended: StepEnded) -> tuple[str | None, str]:

@@ -10,6 +10,7 @@ from threadkeep.domain.ids import derived_uuid
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.questions import Question
 from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
@@ -25,6 +26,8 @@ class Steps:
         self._running: dict[int, asyncio.Future[StepDone]] = {}
         self._begun: dict[int, StepBegun] = {}
         self._open: dict[int, tuple[StepClaim, StepBegun]] = {}
+        self._handed_over: set[int] = set()
+        """Those that the program has been let to run."""
 
     def done(self, done: StepDone) -> bool:
         """The program has run a step; False if it runs none of this number."""
@@ -40,7 +43,8 @@ class Steps:
     def left_open(self) -> Iterator[StepChanged]:
         """How the steps have ended that ran when the turn was stopped."""
         for claim, begun in self._open.values():
-            yield from changed(claim, begun, "unknown" if claim.effect == "write" else "cancelled")
+            is_unknown = claim.effect == "write" and claim.id in self._handed_over
+            yield from changed(claim, begun, "unknown" if is_unknown else "cancelled")
 
     async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a step to its one result."""
@@ -60,12 +64,12 @@ class Steps:
                 return
         begun_at = code.now()
         entries = (*changed(claim, begun, "running"), begun)
-        if claim.effect == "read":
-            code.outlet.emit(Together(entries))
-        else:
-            await code.outlet.store(Together(entries, is_before_effect=True))
         self._open[claim.id] = claim, begun
         try:
+            if claim.effect == "read":
+                code.outlet.emit(Together(entries))
+            else:
+                await code.outlet.store(Together(entries, is_before_effect=True))
             done = await self.run(claim, open_, begun, begun.attempt)
             await self._end(claim, open_, begun, done)
         except asyncio.CancelledError:
@@ -90,8 +94,9 @@ class Steps:
         self._begun[claim.id] = begun
         running = self._running[claim.id] = asyncio.get_running_loop().create_future()
         turn = self._code.turn
-        # The same for every attempt, so that whoever the step calls can recognize a repetition.
+        # The same for every attempt, so that what the step calls can recognize a repetition.
         key = derived_uuid(turn.started_at, turn.id, open_.key)
+        self._handed_over.add(claim.id)
         try:
             self._code.send(Run(claim.id, key, attempt, arguments))
             return await running
@@ -106,7 +111,11 @@ class Steps:
             ended = code.failed(open_, done.error, duration_ms=took, is_progress=is_progress)
         else:
             ended = await code.ok(open_, done.value, duration_ms=done.duration_ms, is_progress=is_progress)
-        await code.voices.spoken(begun.step_id)
+        try:
+            await code.voices.spoken(begun.step_id)
+        except VoiceTaken as exc:
+            error = ProgramError("VoiceTaken", str(exc))
+            ended = code.failed(open_, error, duration_ms=done.duration_ms, is_progress=is_progress)
         status: StepStatus = "ok" if ended.status == "ok" else "error"
         self._close(claim, begun, ended, status, done.duration_ms)
 

@@ -7,33 +7,41 @@ if what spoke is cut off and runs again, only its own text is superseded.
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from threadkeep.domain.events import EventBody, IterationRestart, IterationStart
 
 PROGRAM = ""
 """The voice of the program itself."""
-MOST_WAIT_S = 60.0
+MOST_SILENCE_S = 60.0
+"""How long something keeps the voice without a word while others wait for it."""
 
 
 class VoiceTaken(Exception):
-    """Something waited too long to speak while something else kept the voice."""
+    """Something could not speak because something else kept the voice and said nothing."""
 
 
 class Voices:
     """Passes output on, voice by voice."""
 
     def __init__(
-        self, emit: Callable[[EventBody], None], iteration: int, cut_off: Mapping[str, tuple[int, int]]
+        self,
+        emit: Callable[[EventBody], None],
+        iteration: int,
+        cut_off: Mapping[str, tuple[int, int]],
+        speaker: str | None = None,
     ) -> None:
         self._emit = emit
         self._iteration = iteration
         self._cut_off = dict(cut_off)
         """Iteration and first event of what was cut off while it spoke."""
         self._holder: str | None = None
-        self._speaker: str | None = None
+        self._speaker = speaker
         """Whose iteration it is."""
         self._waiting: dict[str, list[EventBody]] = {}
         self._spoken: dict[str, asyncio.Event] = {}
+        self._shown_count = 0
+        """Counts what was shown."""
 
     def restart(self, step_id: str) -> None:
         """What a step said before it was cut off no longer counts."""
@@ -50,7 +58,7 @@ class Voices:
             self._emit(IterationRestart(self._iteration, step_id=step_id))
 
     def say(self, step_id: str, body: EventBody) -> None:
-        """Shows something, now or when whoever speaks has ended."""
+        """Shows something, now or when the step that speaks has ended."""
         if self._holder in (None, step_id) and step_id not in self._waiting:
             self._show(step_id, body)
         else:
@@ -61,13 +69,17 @@ class Voices:
         if step_id not in self._waiting:
             return
         spoken = self._spoken.setdefault(step_id, asyncio.Event())
-        try:
-            async with asyncio.timeout(MOST_WAIT_S):
-                await spoken.wait()
-        except TimeoutError as exc:
-            raise VoiceTaken(
-                f"Step {step_id} waited {MOST_WAIT_S:g} s to speak while step {self._holder} spoke."
-            ) from exc
+        while not spoken.is_set():
+            heard, holder = self._shown_count, self._holder
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MOST_SILENCE_S):
+                    await spoken.wait()
+            if not spoken.is_set() and (heard, holder) == (self._shown_count, self._holder):
+                del self._waiting[step_id], self._spoken[step_id]
+                raise VoiceTaken(
+                    f"Step {step_id} could not speak: step {holder} began to and has said nothing for "
+                    f"{MOST_SILENCE_S:g} s. Let only one of them say something, or wait for one first."
+                )
 
     def end(self, step_id: str) -> None:
         """A step or model call has ended; the next one that waits speaks."""
@@ -88,4 +100,5 @@ class Voices:
             self._speaker = step_id
             self._emit(IterationStart(self._iteration, step_id))
         self._holder = step_id if step_id != PROGRAM else None
+        self._shown_count += 1
         self._emit(body)

@@ -78,4 +78,5 @@ async def answer_approval(
         content=body.content,
         error=body.error,
     )
-    return turn_view(await request.services.approvals.decide(request.user, turn_id, request_id, decision))
+    turn = await request.services.approvals.decide(request.user, turn_id, request_id, decision)
+    return turn_view(turn, await request.services.running_turns.waits_for(turn))

@@ -4,12 +4,13 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
+from threadkeep.domain.agent import BlockedLoop
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.gateways import GatewayState
 from threadkeep.version import __version__
 from threadkeep.wire.gateways import GatewayStateView
-from threadkeep.wire.views import HealthView, MeView, ReadinessView
+from threadkeep.wire.views import BlockedLoopView, HealthView, MeView, ReadinessView
 
 
 async def get_health(request: RequestContext) -> HealthView:
@@ -20,10 +21,11 @@ async def get_health(request: RequestContext) -> HealthView:
 async def get_readiness(request: RequestContext) -> ReadinessView:
     """Check that the database responds and that new turns can start; 503 otherwise, also during shutdown.
 
-    While background work such as search indexing keeps failing, or the last request to a model provider
-    failed, the status is `degraded`; `failing` and, for admins, `gateways` say which. Requests are still
-    served, so the response is 200. What is known about gateways comes from turns, and from a look at most
-    once a minute, for which this doesn't wait.
+    While background work such as search indexing keeps failing, the last request to a model provider failed,
+    or an agent in code has blocked the event loop of all of them for more than ten seconds, the status is
+    `degraded`; `failing` and, for admins, `gateways` and `blocked` say which. Requests are still served, and
+    other nodes run the new turns of agents in code, so the response is 200. What is known about gateways
+    comes from turns, and from a look at most once a minute, for which this doesn't wait.
     """
     if request.services.turns.is_draining:
         raise ShuttingDown("This process is shutting down. Try another node.")
@@ -34,13 +36,19 @@ async def get_readiness(request: RequestContext) -> ReadinessView:
         GatewayStateView(name=name, status=health.state, reason=health.reason or UNSET)
         for name, health in gateways.health().items()
     ]
-    is_degraded = failing or any(it.status is GatewayState.FAILING for it in states)
+    stuck = request.services.workers.here.stuck
+    is_degraded = failing or stuck or any(it.status is GatewayState.FAILING for it in states)
     return ReadinessView(
         status="degraded" if is_degraded else "ready",
         version=__version__,
         failing=failing,
         gateways=states if request.user.is_admin else (),
+        blocked=_blocked(stuck) if stuck and request.user.is_admin else UNSET,
     )
+
+
+def _blocked(stuck: BlockedLoop) -> BlockedLoopView:
+    return BlockedLoopView(agent=stuck.agent, place=stuck.place, blocked_ms=stuck.ms)
 
 
 async def get_me(request: RequestContext) -> MeView:

@@ -21,7 +21,7 @@ from threadkeep.domain.errors import (
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
-from threadkeep.domain.turn import BegunWith, Turn
+from threadkeep.domain.turn import BegunWith, Turn, WaitsFor
 from threadkeep.handling.idempotency import idempotency_key
 from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.handling.stream import EventStream
@@ -257,10 +257,11 @@ async def abort(request: RequestContext, *, conversation_id: str) -> AbortView:
 
 async def get_turn(request: RequestContext, *, turn_id: str) -> TurnView:
     """Read a turn's status."""
-    return turn_view(await request.services.turns.get(request.user, turn_id))
+    turn = await request.services.turns.get(request.user, turn_id)
+    return turn_view(turn, await request.services.running_turns.waits_for(turn))
 
 
-def turn_view(turn: Turn) -> TurnView:
+def turn_view(turn: Turn, waits_for: WaitsFor | None) -> TurnView:
     """A turn's status."""
     return TurnView(
         id=turn.id,
@@ -269,6 +270,7 @@ def turn_view(turn: Turn) -> TurnView:
         user_message_id=turn.user_message_id,
         assistant_message_id=turn.assistant_message_id,
         status=turn.status,
+        waits_for=waits_for,
         model=turn.model,
         started_at=rfc3339(turn.started_at),
         ended_at=time_or_none(turn.ended_at),

@@ -53,7 +53,7 @@ class ServingProcess:
         loop = asyncio.get_running_loop()
 
         def hear() -> None:
-            if _receive(self._line):
+            if receive(self._line):
                 drain()
             else:
                 loop.remove_reader(self._line)
@@ -99,7 +99,7 @@ class Supervisor:
         the reason is reported once.
         """
         gc.freeze()  # collections in the processes don't touch, and so don't copy, what they share
-        with _woken_by_signals() as woken:
+        with woken_by_signals() as woken:
             self._start(1)
             while self._children or self._due:
                 lines = {child.line: child for child in self._children.values()}
@@ -113,7 +113,7 @@ class Supervisor:
         return self._status
 
     def _hear(self, child: _Child) -> None:
-        if not _receive(child.line):
+        if not receive(child.line):
             self._replace_ended(child)
         else:
             log.info("worker %d (process %d) is ready", child.number, child.pid)
@@ -141,7 +141,7 @@ class Supervisor:
             "worker %d (process %d) %s; restarting it %s",
             child.number,
             child.pid,
-            _describe(status),
+            describe_end(status),
             f"in {pause:.0f} s" if pause else "now",
         )
 
@@ -179,12 +179,12 @@ class Supervisor:
         if pid == 0:
             for line in (ours, *(child.line for child in self._children.values())):
                 line.close()  # while it is open anywhere, its process doesn't notice that the parent has died
-            _run_as_child(self._work, ServingProcess(number, theirs))
+            run_as_child(self._work, ServingProcess(number, theirs))
         theirs.close()
         self._children[number] = _Child(number, pid, ours, time.monotonic())
 
 
-def _run_as_child(work: Callable[[ServingProcess], int], process: ServingProcess) -> None:
+def run_as_child(work: Callable[[ServingProcess], int], process: ServingProcess) -> None:
     """Serves until the process ends; never returns to what the parent was doing."""
     status = 1
     try:
@@ -201,14 +201,16 @@ def _run_as_child(work: Callable[[ServingProcess], int], process: ServingProcess
         os._exit(status)
 
 
-def _receive(line: socket.socket) -> bytes:
+def receive(line: socket.socket) -> bytes:
+    """What the other end says; nothing if it has died."""
     try:
         return line.recv(len(DRAIN))
     except ConnectionError:
         return b""
 
 
-def _describe(status: int) -> str:
+def describe_end(status: int) -> str:
+    """How a process has ended."""
     return f"ended with status {status}" if status >= 0 else f"was killed by {signal.Signals(-status).name}"
 
 
@@ -217,7 +219,7 @@ def _take_note(number: int, frame: object) -> None:
 
 
 @contextmanager
-def _woken_by_signals() -> Generator[socket.socket]:
+def woken_by_signals() -> Generator[socket.socket]:
     """A socket that receives a byte for each SIGINT and SIGTERM."""
     woken, waker = socket.socketpair()
     waker.setblocking(False)

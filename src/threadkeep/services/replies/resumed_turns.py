@@ -27,7 +27,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import StateLeft, TurnStep
+from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -36,6 +36,7 @@ from threadkeep.runtime.turn_course import TurnCourse
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies, file_rules
 from threadkeep.services.replies.turn_starts import TurnStarts
+from threadkeep.storage.code.programs import AWAITED_MS
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
 
@@ -139,13 +140,16 @@ class ResumedTurns:
         if agent is None or not agent.is_visible_to(user):
             end = Failed("INTERRUPTED", "This conversation's agent is no longer available.")
         elif not self._starts.programs.can_run(code):
+            if control.stop.reason is None and not self._is_left_too_long(held, state):
+                yield HandOff()  # since it took the turn over, this node has begun to end
+                return
             end = absent(code.key) if state.code is None else ABANDONED
         else:
             end = self._is_given_up(held, agent, is_takeover=is_takeover)
         if agent is None or end is not None:
             reason = control.stop.reason
             end = stopped(held.turn, reason) if reason else end or ABANDONED
-            async for step in self._end_without_program(held, state, end):
+            for step in _end_without_program(held, state, end):
                 yield step
             return
         opening = (TurnResumed(held.attempts),) if is_takeover and state.code is not None else ()
@@ -156,33 +160,10 @@ class ResumedTurns:
             async for step in steps:
                 yield step
 
-    async def _end_without_program(
-        self, held: HeldTurn, state: CodeState, end: Terminal
-    ) -> AsyncGenerator[TurnStep]:
-        """Ends a turn whose program isn't run; its state is the one saved last."""
-        if (kept := await self._saved_state(held, state)) is not None:
-            yield StateLeft(kept)
-        if isinstance(end, Done) and end.stop_reason == "expired":
-            for request_id in state.open_requests:
-                yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
-        last = last_events(
-            end,
-            open_calls=state.open_calls,
-            why=PROCESS_ENDED,
-            reported=state.usage,
-            unreported=None,
-            model=held.turn.model,
-            waiting={id_ for id_, call in state.calls.items() if call.open_requests},
-        )
-        for event in last:
-            yield event
-
-    async def _saved_state(self, held: HeldTurn, state: CodeState) -> bytes | None:
-        """What the program saved last; of a turn that saved nothing, its ancestor's state counts."""
-        saved = state.saved_state()
-        if saved is None or saved.state_ref is None:
-            return saved and bytes(saved.state)
-        return await self._store.states.value(held.turn.id, saved.state_ref)
+    def _is_left_too_long(self, held: HeldTurn, state: CodeState) -> bool:
+        """Whether nobody has had a turn's program for so long that any node ends it."""
+        most_ms = AWAITED_MS if state.code is None else self._within_ms
+        return held.ownerless_ms > most_ms
 
     def _is_given_up(self, held: HeldTurn, agent: Agent, *, is_takeover: bool) -> Failed | None:
         """Whether a turn has lost its node too often, or for too long."""
@@ -259,3 +240,19 @@ class ReadTurn:
 def absent(key: str) -> Failed:
     """Nobody runs a turn's program."""
     return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
+
+
+def _end_without_program(held: HeldTurn, state: CodeState, end: Terminal) -> Iterator[EventBody]:
+    """Ends a turn whose program isn't run."""
+    if isinstance(end, Done) and end.stop_reason == "expired":
+        for request_id in state.open_requests:
+            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
+    yield from last_events(
+        end,
+        open_calls=state.open_calls,
+        why=PROCESS_ENDED,
+        reported=state.usage,
+        unreported=None,
+        model=held.turn.model,
+        waiting={id_ for id_, call in state.calls.items() if call.open_requests},
+    )

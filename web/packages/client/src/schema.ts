@@ -231,6 +231,13 @@ export interface AuditEntryView {
   details: Record<string, unknown>;
 }
 
+/** What blocks the agents' event loop: which of them, in which line of its code, for how long. */
+export interface BlockedLoopView {
+  agent: string | null;
+  place: string;
+  blockedMs: number;
+}
+
 /** The briefing to send. */
 export interface BriefingBody {
   agentId: string;
@@ -1146,6 +1153,12 @@ export interface PriceView {
 /** How urgent a briefing is; P0 is the most urgent. */
 export type Priority = "P0" | "P1" | "P2" | "P3";
 
+/** The program of an agent in code. */
+export interface ProgramView {
+  key: string;
+  version: number;
+}
+
 /** A part of a system prompt as the model receives it; `leftOut` characters did not fit.
 
     Files come first (files shared by all agents have names like `shared/RULES.md`), then the agent's own
@@ -1229,12 +1242,15 @@ export interface RatedAnswerView {
 /** Whether the reply was good. */
 export type Rating = "down" | "up";
 
-/** Whether the server can serve requests, which background loops keep failing, and how gateways are. */
+/** Whether the server can serve requests, which background loops keep failing, and how gateways are.
+
+    `blocked`: an agent in code keeps the event loop that all of them share from answering. */
 export interface ReadinessView {
   status: string;
   version: string;
   failing: string[];
   gateways: GatewayStateView[];
+  blocked?: BlockedLoopView;
 }
 
 /** What the model received in a turn; enough to rebuild the same request.
@@ -1336,10 +1352,12 @@ export interface RunView {
   turnId: string | null;
 }
 
-/** A running turn. `stalled`: its node has stopped responding; another node takes it over soon.
+/** A turn that runs or waits. `stalled`: its node has stopped responding; another takes it over soon.
 
-    Of an agent in code, `agent` is the program's key and `codeVersion` that of the code that began to run the
-    turn. As long as no process runs its program, such a turn has no node and waits for a `worker`. */
+    Of an agent in code, `agent` is the program's key, `codeVersion` that of the code that began to run the
+    turn, and `worker` the process that runs the program. `step` is the oldest of its steps that have begun
+    and not ended, with the time; it is known after a second or two. A turn that nobody runs, because its
+    program isn't there, waits for a `worker`; one that waits for an answer, for a `person`. */
 export interface RunningTurnView {
   id: string;
   conversationId: string;
@@ -1348,10 +1366,13 @@ export interface RunningTurnView {
   nodeId: string | null;
   model: string | null;
   startedAt: string;
-  state: "aborting" | "running" | "stalled";
+  state: "aborting" | "running" | "stalled" | "waiting";
   agent?: string | null;
   codeVersion?: number | null;
-  waitsFor?: "worker" | null;
+  step?: string | null;
+  stepSince?: string | null;
+  worker?: string | null;
+  waitsFor?: "person" | "worker" | null;
 }
 
 /** The runs that the events belong to. */
@@ -1625,6 +1646,7 @@ export interface TurnView {
   userMessageId: string;
   assistantMessageId: string;
   status: TurnStatus;
+  waitsFor?: "person" | "worker" | null;
   model: string | null;
   startedAt: string;
   endedAt: string | null;
@@ -1683,6 +1705,8 @@ export interface UsageSumView {
   estimated: boolean;
   cost?: CostView | null;
   unpricedCalls?: number;
+  reportedCalls?: number;
+  reportedCost?: CostView | null;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.
@@ -1720,3 +1744,26 @@ export interface WaitingTurnView {
 
 /** What to do with a message that arrives while the agent replies. */
 export type WhenBusy = "queue" | "reject" | "steer" | "stop";
+
+/** A process that runs the programs of agents in code; of the server itself, one for each node.
+
+    `capacity` is how many turns it runs at once, `null` without a limit. `blockedMs`: for how long its event
+    loop had not answered when it was heard of last; after ten seconds it gets no new turns. */
+export interface WorkerView {
+  id: string;
+  name: string;
+  node: string;
+  sdk: string;
+  agents: ProgramView[];
+  capacity: number | null;
+  running: number;
+  connectedAt: string;
+  lastBeatAt: string;
+  blockedMs: number;
+  isDraining: boolean;
+}
+
+/** All workers, on all nodes, the oldest first. */
+export interface WorkersView {
+  items: WorkerView[];
+}

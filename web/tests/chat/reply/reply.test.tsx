@@ -430,7 +430,17 @@ describe("steps of a program", () => {
   it("tell that the turn waits for its program", () => {
     const message = recording("plain text").message;
     const notice: Part = { type: "notice", code: "AGENT_ABSENT", message: "Waiting for the agent's program (orders) to connect.", iteration: 0 };
-    const drawn = draw(last(ended({ ...message, parts: [notice] })));
+    const { state } = beginning(recording("plain text"));
+    const waiting = { ...message, parts: [notice] };
+    const drawn = draw(last({ ...state, messages: [waiting], live: { ...state.live!, message: waiting } }));
     expect(drawn.place.querySelector(".notice-line")!.textContent).toBe("Waiting for the agent’s program (orders) to connect");
+  });
+
+  it("no longer tell of it once the program goes on", () => {
+    const message = recording("plain text").message;
+    const notice: Part = { type: "notice", code: "AGENT_ABSENT", message: "Waiting for the agent's program (orders) to connect.", iteration: 0 };
+    const other: Part = { type: "notice", code: "AGENT_NOTICE", message: "Slower today.", iteration: 0 };
+    const drawn = draw(last(ended({ ...message, parts: [notice, other, ...said("Here it is.")] })));
+    expect([...drawn.place.querySelectorAll(".notice-line")].map((it) => it.textContent)).toEqual(["Slower today."]);
   });
 });
