@@ -133,10 +133,11 @@ def without_values(error: BaseException, most: int = 10) -> BaseException:
 
 
 def _bare(error: BaseException, most: int) -> BaseException:
+    bare = _named(error)
     if isinstance(error, BaseExceptionGroup) and most > 1:
         group = cast("BaseExceptionGroup[BaseException]", error)
         return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
-    return _named(error)
+    return bare
 
 
 def _named(error: BaseException) -> Exception:
