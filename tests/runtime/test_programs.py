@@ -153,7 +153,8 @@ async def test_user_of_a_turn_without_its_program_is_told_once_whichever_nodes_l
     assert [it.id for it in seen] == [begun.turn.id, late.turn.id]
     # Its program comes, and the turn ends with what its log says, the notice included.
     nodes.start(bus=bus, programs=FakePrograms(Code("orders", 2)))
-    await until(lambda: has_ended(store, begun))
+    for it in (begun, late):
+        await until(lambda it=it: has_ended(store, it))
     assert await store.absences.waiting() == {}
 
 
