@@ -139,7 +139,7 @@ def _bare(error: BaseException, most: int) -> BaseException:
     if isinstance(error, BaseExceptionGroup) and most > 1:
         group = cast("BaseExceptionGroup[BaseException]", error)
         return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
-    return _named(error)
+    return _named(cast("BaseException", error))
 
 
 def _named(error: BaseException) -> Exception:
