@@ -19,7 +19,7 @@ RANGES = ("bytes=0-", f"bytes={len(FILE) // 2}-", "bytes=-1", "bytes=0-0", "")
 def steps(port: int) -> None:
     """The steps of a turn that has a thousand, with results of 16 kB, page by page and with their values."""
     mallory = Caller(port, MALLORY)
-    path = f"/api/turns/{_reply(mallory, 'hoarder')['turnId']}/steps"
+    path = f"/api/turns/{_reply(mallory, 'Hoarder')['turnId']}/steps"
     begin()
     for query in again("?limit=200&values=true", "?limit=1&offset=900", ""):
         mallory.call("GET", path + query)
@@ -28,7 +28,7 @@ def steps(port: int) -> None:
 def programs(port: int) -> None:
     """Turns of a thousand steps, several at once, of which every other step is a write."""
     mallory = Caller(port, MALLORY)
-    paths = [_conversation(mallory, "busybody") for _ in range(AT_ONCE)]
+    paths = [_conversation(mallory, "Busybody") for _ in range(AT_ONCE)]
     callers = [Caller(port, MALLORY) for _ in paths]
     begin()
     while True:
@@ -41,7 +41,7 @@ def programs(port: int) -> None:
 def downloads(port: int) -> None:
     """A file of 31 MB that an agent attached, downloaded whole and in parts."""
     mallory = Caller(port, MALLORY)
-    path = f"/api/artifacts/{_reply(mallory, 'publisher')['artifactIds'][0]}"
+    path = f"/api/artifacts/{_reply(mallory, 'Publisher')['artifactIds'][0]}"
     begin()
     for part in again(*RANGES):
         mallory.call("GET", path, **({"Range": part} if part else {}))
@@ -50,7 +50,7 @@ def downloads(port: int) -> None:
 def resumed(port: int) -> None:
     """Turns that ask again and again after a thousand steps, which every answer makes them run again."""
     mallory = Caller(port, MALLORY)
-    paths = [_conversation(mallory, "inquirer") for _ in range(AT_ONCE)]
+    paths = [_conversation(mallory, "Inquirer") for _ in range(AT_ONCE)]
     turns = dict.fromkeys(paths, "")
     begin()
     while True:
@@ -67,19 +67,19 @@ ATTACKS: dict[str, Callable[[int], None]] = {
 }
 
 
-def _conversation(caller: Caller, key: str) -> str:
-    """The path of a new conversation with the agent of this key."""
+def _conversation(caller: Caller, name: str) -> str:
+    """The path of a new conversation with the agent of this name."""
     agents = caller.make("GET", "/api/agents")["items"]
-    id_ = next(it["id"] for it in agents if it["engine"].get("key") == key)
+    (id_,) = [it["id"] for it in agents if it["name"] == name]
     made = caller.make("POST", f"/api/agents/{id_}/conversations", {"title": "Mine"})
     return f"/api/conversations/{made['id']}"
 
 
-def _reply(caller: Caller, key: str) -> dict[str, Any]:
+def _reply(caller: Caller, name: str) -> dict[str, Any]:
     """What this agent replies."""
-    reply = caller.make("POST", f"{_conversation(caller, key)}/messages?wait=true", {"content": "Begin."})
+    reply = caller.make("POST", f"{_conversation(caller, name)}/messages?wait=true", {"content": "Begin."})
     if reply["content"] != "Done.":
-        raise RuntimeError(f"{key} replied {reply!r}")
+        raise RuntimeError(f"{name} replied {reply!r}")
     return reply
 
 

@@ -42,7 +42,7 @@ async def measure(effort: Effort, database: str) -> AsyncGenerator[Row]:
 def _pieces(effort: Effort, server: Server) -> Iterator[Row]:
     """What is said, beside what a configured agent's model says."""
     configured = Side(server, make_conversations(server, TURNS))
-    says = Side(server, conversations(server, "speaking", TURNS))
+    says = Side(server, conversations(server, "Speaking", TURNS))
     for side in (configured, says):
         side.run(100)  # warms up
     for number in range(effort.piece_rounds):
@@ -60,22 +60,29 @@ def _pieces(effort: Effort, server: Server) -> Iterator[Row]:
 def _deliveries(effort: Effort, server: Server) -> Iterator[Row]:
     """How long results take to arrive in the code, while more and more turns run on the loop."""
     for turns in CROWDS:
-        ids = conversations(server, "stepping", turns)
+        ids = conversations(server, "Stepping", turns)
         wanted = f"{STEPS_A_SECOND * STEPPING_S} steps, {STEPS_A_SECOND} a second"
         asked = [ask_for(it, wanted, waits=True) for it in ids]
-        lags = [float(lag) for text in replies(server, ids, asked) for lag in text.split()]
-        yield Times.of(row_name(turns), lags)
+        crowd = f"{turns} turn{'s' if turns > 1 else ''} of {STEPS_A_SECOND} steps/s"
+        begun = time.monotonic()
+        _drive(server, asked)
+        took_s = time.monotonic() - begun
+        lags = [float(lag) for it in ids for lag in reply(server, it).split()]
+        yield Times.of(f"from a step's end to the code, {crowd}", lags)
+        if turns == max(CROWDS):
+            yield Times.of(f"steps a second, {crowd}, with begins and ends", [len(lags) / took_s], "")
 
 
-def row_name(turns: int) -> str:
-    """What the row of so many turns is called."""
-    crowd = f"{turns} turn{'s' if turns > 1 else ''} of {STEPS_A_SECOND} steps/s"
-    return f"from a step's end to the code, {crowd}"
+def _drive(server: Server, asked: Sequence[Request]) -> None:
+    """Asks all at once, and waits for every answer."""
+    clients = Clients(server.port, len(asked))
+    clients.drive(iter(asked))
+    clients.close()
 
 
 def _recalls(effort: Effort, server: Server) -> Iterator[Row]:
     """From the answer to a question until the code has it, which recalls a thousand steps before that."""
-    took_s = [_recall(server, it) for it in conversations(server, "recalling", effort.piece_rounds + 2)]
+    took_s = [_recall(server, it) for it in conversations(server, "Recalling", effort.piece_rounds + 2)]
     yield Times.of("1,000 recorded steps run again", took_s, "s", RECALL_AIM)
 
 
@@ -97,7 +104,7 @@ def _blocks(effort: Effort, server: Server) -> Iterator[Row]:
     quiet = median(_looks(server, LOOKS_S * 2))
     for how, aim in BLOCK_AIMS.items():
         longest: list[float] = []
-        for conversation in conversations(server, "blocking", effort.piece_rounds + 2):
+        for conversation in conversations(server, "Blocking", effort.piece_rounds + 2):
             streams = Streams(server.port)
             streams.open([ask_for(conversation, how)])
             longest.append(max(_looks(server, LOOKS_S)) - quiet)
@@ -118,22 +125,13 @@ def _looks(server: Server, seconds: float) -> list[float]:
     return found
 
 
-def conversations(server: Server, key: str, count: int) -> list[str]:
-    """New conversations with the agent of this key, by their ids."""
+def conversations(server: Server, name: str, count: int) -> list[str]:
+    """New conversations with the agent of this name, by their ids."""
     with signed_in(server) as http:
         agents = http.get("/api/agents").json()["items"]
-        path = next(
-            f"/api/agents/{it['id']}/conversations" for it in agents if it["engine"].get("key") == key
-        )
+        (agent,) = [it["id"] for it in agents if it["name"] == name]
+        path = f"/api/agents/{agent}/conversations"
         return [http.post(path, json={"title": "Measured"}).json()["id"] for _ in range(count)]
-
-
-def replies(server: Server, ids: Sequence[str], asked: Sequence[Request]) -> list[str]:
-    """Asks all at once, and returns what was replied to each."""
-    clients = Clients(server.port, len(asked))
-    clients.drive(iter(asked))
-    clients.close()
-    return [reply(server, it) for it in ids]
 
 
 def reply(server: Server, conversation: str) -> str:

@@ -37,6 +37,7 @@ from threadkeep.agents import (
     blocking,
     current_turn,
     step_key,
+    tool,
 )
 from threadkeep.wire import programs as server
 from threadkeep.wire.programs import End, StepClaim, StepDone, ThoughtItem
@@ -713,6 +714,42 @@ async def test_a_step_that_asks_is_shown_with_its_arguments_and_takes_them_as_th
     assert claim.schema["properties"]["order_id"] == {"type": "integer"}
     (ended,) = journal.ended.values()
     assert bytes(ended.value) == b'"8: 3.5"'
+
+
+@pytest.mark.parametrize(
+    ("options", "effect", "access", "seen_as"),
+    [
+        ({}, "idempotent", "allow", ("idempotent", "allow")),
+        ({"access": "ask"}, "idempotent", "allow", ("idempotent", "ask")),
+        ({"access": "allow"}, "idempotent", "ask", ("idempotent", "ask")),
+        ({"effect": "write"}, "idempotent", "allow", ("write", "allow")),
+        ({"effect": "read"}, "idempotent", "allow", ("idempotent", "allow")),
+        ({"retries": 2}, "read", "allow", ("read", "allow")),
+    ],
+    ids=str,
+)
+async def test_a_tool_as_a_step_is_at_least_as_strict_as_both_say(
+    options: dict[str, Any], effect: Any, access: Any, seen_as: tuple[str, str]
+):
+    @tool(effect=effect, access=access)
+    def refund(order_id: int) -> int:
+        return order_id
+
+    peer = Peer(agent(key="a")(_steps(lambda turn: turn.step(refund, 7, **options))), Journal(), Script())
+    assert (await peer.end()).status == "completed"
+    (claim,) = peer.claimed
+    assert isinstance(claim, StepClaim)
+    assert (claim.effect, claim.access) == seen_as
+
+
+async def test_a_tool_that_writes_is_not_repeated_by_a_step():
+    @tool
+    def refund(order_id: int) -> int:
+        return order_id
+
+    end = await fails(agent(key="a")(_steps(lambda turn: turn.step(refund, 7, retries=2, effect="read"))))
+    assert end.error is not None
+    assert "is a write, which is never repeated" in end.error.message
 
 
 async def test_changed_arguments_that_do_not_fit_fail_the_step():

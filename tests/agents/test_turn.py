@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pydantic
@@ -27,7 +27,9 @@ from threadkeep.agents import (
     ToolFailed,
     Turn,
     TurnError,
+    TurnMisused,
     agent,
+    current_turn,
     tool,
 )
 from threadkeep.wire.programs import (
@@ -40,12 +42,14 @@ from threadkeep.wire.programs import (
     ModelReply,
     ModelToolCall,
     NoticeItem,
+    Output,
     ProgramError,
     SaveClaim,
     ServerTool,
     StepClaim,
     TakeClaim,
     ThoughtItem,
+    UsageClaim,
 )
 
 
@@ -267,16 +271,16 @@ async def test_what_the_user_sent_meanwhile_is_asked_too_and_only_once():
 
 
 @pytest.mark.parametrize(
-    ("code", "type_", "kind", "turns_code"),
+    ("code", "type_", "kind"),
     [
-        ("MODEL_FAILED", "GATEWAY_UNAVAILABLE", ModelFailed, "GATEWAY_UNAVAILABLE"),
-        ("BUDGET_EXCEEDED", "BUDGET_EXCEEDED", BudgetExceeded, "BUDGET_EXCEEDED"),
-        ("DENIED", "", Denied, "DENIED"),
-        ("TOOL_FAILED", "", ToolFailed, "TOOL_FAILED"),
+        ("MODEL_FAILED", "GATEWAY_UNAVAILABLE", ModelFailed),
+        ("BUDGET_EXCEEDED", "BUDGET_EXCEEDED", BudgetExceeded),
+        ("DENIED", "", Denied),
+        ("TOOL_FAILED", "", ToolFailed),
     ],
 )
 async def test_an_error_of_the_server_is_one_of_ours_and_ends_the_turn_with_its_code(
-    code: str, type_: str, kind: type[TurnError], turns_code: str
+    code: str, type_: str, kind: type[TurnError]
 ):
     caught: list[TurnError] = []
 
@@ -294,7 +298,7 @@ async def test_an_error_of_the_server_is_one_of_ours_and_ends_the_turn_with_its_
     end, _ = await run_once(it, call=refuse)
     assert type(caught[0]) is kind
     assert str(caught[0]) == "no"
-    assert end.code == turns_code
+    assert end.code == code
 
 
 # Tools
@@ -468,6 +472,15 @@ async def test_an_answer_is_what_was_asked_for(
         assert claim.schema == schema
 
 
+async def test_choices_that_are_one_text_are_refused_with_a_sentence():
+    @agent()
+    async def it(turn: Turn) -> None:
+        with pytest.raises(ValueError, match=r"is a list of texts: `choices=\['yes'\]`"):
+            await turn.ask("Which?", choices="yes")
+
+    assert (await Peer(it, Journal(), Script()).end()).status == "completed"
+
+
 async def test_an_answer_that_does_not_fit_raises():
     @agent()
     async def it(turn: Turn) -> None:
@@ -619,3 +632,69 @@ async def test_inside_a_step_only_output_is_allowed():
     peer = Peer(it, Journal(), Script())
     assert (await peer.end()).text == "refused"
     assert [it.step for it in peer.usage] == [1]
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "sentence"),
+    [
+        ("usage", ("m", 12.5, 1), r"turn\.usage was .* Expected `int`, got `float` - at `\$.input_tokens`"),
+        ("usage", ("m", 1, None), r"Expected `int`, got `null` - at `\$.output_tokens`"),
+        ("usage", ("m", "12", 1), r"Expected `int`, got `str` - at `\$.input_tokens`"),
+        ("usage", ("m", -5, 1), r"`\$.input_tokens`"),
+        ("usage", ("m", 1, 2**63), r"`\$.output_tokens`"),
+        ("usage", (None, 1, 1), r"`\$.model`"),
+        ("usage", ("a\x00", 1, 1), r"`\$.model`"),
+        ("cite", ([{"text": "a", "score": float("nan")}],), r"turn\.cite was .* JSON has no NaN"),
+        ("cite", ([HitItem("a", score=float("inf"))],), "JSON has no NaN and no infinity"),
+        ("cite", ([HitItem("a", page=cast("Any", "3"))],), r"Expected `int \| null`, got `str`"),
+        ("attach", ("a", b"", 5), r"turn\.attach was .* `\$.media_type`"),
+        ("model", ([ModelMessageItem("user", cast("Any", 5))],), r"`\$.messages\[0\].content`"),
+        ("history", ("5",), r"turn\.history was .* `\$.limit`"),
+    ],
+)
+async def test_what_the_server_cannot_take_is_refused_where_it_is_given(
+    call: str, given: tuple[object, ...], sentence: str
+):
+    @agent()
+    async def it(turn: Turn) -> str:
+        with pytest.raises(TurnMisused, match=sentence):
+            await getattr(turn, call)(*given)
+        return "end"
+
+    peer = Peer(it, Journal(), Script())
+    assert (await peer.end()).text == "end"
+    assert not [it for it in peer.received if isinstance(it, UsageClaim | ModelClaim | Output)]
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), "50%"])
+async def test_progress_is_a_number(wrong: Any):
+    async def works() -> None:
+        await current_turn().progress(wrong)
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        with pytest.raises(TurnMisused, match=r"turn\.progress was given what it can't take"):
+            await turn.step(works, access="ask")
+        return "end"
+
+    end, _ = await run_once(it)
+    assert end.text == "end"
+
+
+async def test_arguments_of_a_call_are_json():
+    @tool(effect="read")
+    def looks(f: Any) -> str:
+        return str(f)
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        for called in ("search", looks):
+            with pytest.raises(NotJson, match=r"The arguments of `(search|looks)` can't be written as JSON"):
+                await turn.call(called, {"f": object()})
+        await turn.call("search", {"on": datetime(2026, 11, 19, tzinfo=UTC), "both": (1, 2)})
+        return "end"
+
+    peer = Peer(it, Journal(), Script(call=lambda _: Raw(msgspec.json.encode(CallReturned("ok", "")))))
+    assert (await peer.end()).text == "end"
+    (claim,) = [it for it in peer.received if isinstance(it, CallClaim)]
+    assert claim.arguments == {"on": "2026-11-19T00:00:00Z", "both": [1, 2]}

@@ -5,19 +5,16 @@ Every turn ends alike, or with the word that nobody knows whether its write took
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import TEMPLATE
 from tests.faults.dying import Death, DyingNode, Point, dying_node, mortality
-from tests.faults.scene import settings_of
+from tests.faults.programs import settings_on
 from tests.postgres import Postgres
-from threadkeep import Settings
 from threadkeep.agents import Turn, agent
 from threadkeep.domain.errors import StorageError
 from threadkeep.runtime import heartbeat
@@ -29,7 +26,6 @@ pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
 
 SAID = "Order 7 costs 120 €.\n\nYour money is back."
 WAIT_S = 30
-HURRIED: dict[str, Any] = {"agents_pause_after_s": 0.1}
 
 
 class Shop:
@@ -167,18 +163,6 @@ async def check_end(node: DyingNode, customer: Customer, shop: Shop, point: Poin
         exc.add_note(f"{point} {node.life.commits}")
         raise
     return turn["status"]
-
-
-@asynccontextmanager
-async def settings_on(
-    database: str, model: ScriptedModel, folder: Path, postgres: Postgres
-) -> AsyncGenerator[Settings]:
-    if database == "sqlite":
-        yield settings_of(model, folder, f"sqlite:///{folder}/data/threadkeep.db", **HURRIED)
-        return
-    url = postgres.borrow_database(TEMPLATE)
-    yield settings_of(model, folder, url, **HURRIED)
-    postgres.give_back(url)
 
 
 @pytest.mark.parametrize(("database", "death"), [("sqlite", Death.BEFORE), ("postgres", Death.AFTER)])

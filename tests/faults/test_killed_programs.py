@@ -7,6 +7,7 @@ import pytest
 
 from tests.faults.killing import order_courses
 from tests.postgres import Postgres
+from threadkeep.testing.commits import Position
 from threadkeep.testing.crashes import Crash, positions
 
 TEN = (
@@ -38,6 +39,8 @@ async def test_killed_program_continues_in_another_process(server: Postgres | No
             for commit, position in positions(courses.commits)
             if str(position) in TEN
         ]
+        nowhere = await courses.crashed(0, Position("after", "step nothing"), courses.agent)
+    assert (nowhere.outcome, nowhere.run) == ("not reached", None)
     outcomes = {str(it.position): it.outcome for it in crashes}
     unknown = {"after step refund", "before step_end refund"}
     assert outcomes == {it: "unknown" if it in unknown else "alike" for it in TEN}

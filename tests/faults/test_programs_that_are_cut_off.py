@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -17,12 +18,13 @@ from tests.postgres import Postgres
 from threadkeep import Settings
 from threadkeep.agents import Agent, OutcomeUnknown, Turn, agent, step_key
 from threadkeep.domain.events import TurnEvent
-from threadkeep.engine.code import run
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.runtime import heartbeat
+from threadkeep.storage.database import bus
 from threadkeep.storage.database.connector import Statement
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Wait, until
 from threadkeep.testing.waiting import PATIENCE_S
+from threadkeep.wire.programs import Effect
 
 __all__ = ["mortality"]
 
@@ -47,10 +49,10 @@ async def settings(
 ) -> AsyncIterator[Settings]:
     """Nodes on one empty database, once of each kind, that lose no time."""
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.05)
+    monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
     for world in (WRITES, MIXED_UP):
         world.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 
@@ -98,7 +100,7 @@ def waiting(it: Agent) -> Agent:
 
 PROGRAMS = [branches, *map(waiting, TIMING)]
 AT_ONCE = ["Branches"] * 12 + [it.key for it in TIMING]
-DEATHS = ([12, 10, 8], [25, 6, 14])
+DEATHS = ([2, 14, 8], [25, 6, 14])
 """At which commit each node of a chain dies; a turn survives three losses in a row."""
 
 
@@ -269,6 +271,7 @@ async def test_program_that_is_cut_off_inside_of_what_it_does_ends_as_promised(
         assert all(len(set(keys)) == 1 for keys in KEYS.values())
 
 
+KINDS: Sequence[Literal["model"] | Effect] = ("model", "read", "write", "idempotent")
 STORED: list[bool] = []
 """For each step that ran: whether the database had its begin, and all results that the code had before it."""
 
@@ -300,15 +303,15 @@ async def test_write_begins_only_once_the_database_has_its_begin_and_what_led_to
             for round_ in range(3):
                 name = f"write-{number}.{round_}"
                 await asyncio.sleep(random.random() / 100)
-                match random.choice(["model", "read", "write", "idempotent"]):
-                    case "model":
-                        name = "model"
-                        await turn.model(f"{number}.{round_}", show=False)
-                    case "read":
-                        await turn.step(look, name, effect="read", name=name)
-                    case effect:
-                        step = functools.partial(write, f"{number}.{round_}", dict(received))
-                        await turn.step(step, effect=effect, name=name, key=name)
+                kind = random.choice(KINDS)
+                if kind == "model":
+                    name = "model"
+                    await turn.model(f"{number}.{round_}", show=False)
+                elif kind == "read":
+                    await turn.step(look, name, effect="read", name=name)
+                else:
+                    step = functools.partial(write, f"{number}.{round_}", dict(received))
+                    await turn.step(step, effect=kind, name=name, key=name)
                 received[name] += 1
 
         await asyncio.gather(*map(one, range(8)))

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from examples.orders import shop
 
-from tests.faults.killing import KIND, kind_model, order_courses
+from tests.faults.killing import kind_model
 from threadkeep.testing import until
-from threadkeep.testing.commits import Position
 from threadkeep.testing.crashes import Killed
 from threadkeep.testing.processes import Process, Processes, ProcessFailed
 
@@ -29,35 +28,21 @@ def parent_of(process: Process) -> int:
     return int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-async def test_position_that_the_turn_does_not_come_to_is_not_reached():
-    async with order_courses() as (courses, _):
-        whole = await courses.whole()
-        assert whole.text.endswith(KIND)
-        crash = await courses.crashed(99, Position("after", "step nothing"), courses.agent)
-    assert (crash.outcome, crash.run) == ("not reached", None)
-
-
-async def test_process_that_does_not_start_says_why(tmp_path: Path):
-    with kind_model() as model:
-        async with Processes([shop.orders], {}) as processes:
-            living = Killed(processes).live(shop.orders, tmp_path, {"log_level": "nonsense"}, model)
-            with pytest.raises(ProcessFailed, match=r"ended with status 1(.|\n)*THREADKEEP_LOG_LEVEL"):
-                await living.__aenter__()
-
-
-async def test_no_process_is_left_behind(tmp_path: Path):
+async def test_process_that_does_not_start_says_why_and_none_is_left_behind(tmp_path: Path):
     started: dict[str, Process] = {}
 
-    async def live(name: str, processes: Processes) -> None:
+    async def live(name: str, processes: Processes, **settings: str) -> None:
         folder = tmp_path / name
         folder.mkdir()
         with kind_model() as model:
-            async with Killed(processes).live(shop.orders, folder, {}, model) as life:
+            async with Killed(processes).live(shop.orders, folder, settings, model) as life:
                 assert life.process is not None
                 started[name] = life.process
                 await asyncio.Event().wait()
 
     async with Processes([shop.orders], {}) as processes:
+        with pytest.raises(ProcessFailed, match=r"ended with status 1(.|\n)*THREADKEEP_LOG_LEVEL"):
+            await live("failing", processes, log_level="nonsense")
         tasks = {it: asyncio.create_task(live(it, processes)) for it in ("cancelled", "stopped", "orphan")}
         await until(lambda: len(started) == 3)
         tasks["cancelled"].cancel()
@@ -71,3 +56,5 @@ async def test_no_process_is_left_behind(tmp_path: Path):
         await until(lambda: not is_there(started["orphan"]))
         tasks["orphan"].cancel()
         await asyncio.wait((tasks["orphan"],))
+        with pytest.raises(ProcessFailed, match="that starts the others has ended"):
+            await live("late", processes)

@@ -4,7 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, overload
 
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.domain.agent import (
@@ -69,6 +69,9 @@ class Agent:
         return self.declaration.version
 
 
+@overload
+def agent(fn: AgentFunction, /) -> Agent: ...
+@overload
 def agent(
     *,
     key: str | None = None,
@@ -82,7 +85,23 @@ def agent(
     max_steps: int = 1000,
     starters: Sequence[str] = (),
     icon: str | None = None,
-) -> Callable[[AgentFunction], Agent]:
+) -> Callable[[AgentFunction], Agent]: ...
+def agent(
+    fn: AgentFunction | None = None,
+    /,
+    *,
+    key: str | None = None,
+    name: str | None = None,
+    description: str = "",
+    version: int = 1,
+    visibility: Literal["private", "public"] = "private",
+    model: str | None = None,
+    tools: Sequence[Callable[..., Any]] = (),
+    timeout_s: float = 300,
+    max_steps: int = 1000,
+    starters: Sequence[str] = (),
+    icon: str | None = None,
+) -> Agent | Callable[[AgentFunction], Agent]:
     """Makes an agent of a function that takes a turn: `async def`, or `def`, which runs in a thread."""
 
     def decorate(fn: AgentFunction) -> Agent:
@@ -105,7 +124,7 @@ def agent(
         _check(declaration)
         return Agent(fn, declaration, known)
 
-    return decorate
+    return decorate if fn is None else decorate(fn)
 
 
 def _check_function(fn: AgentFunction) -> None:

@@ -15,7 +15,7 @@ from threadkeep.agents.errors import AgentError, StepResultInvalid, StepResultTo
 from threadkeep.agents.failures import record
 from threadkeep.agents.output import text_item
 from threadkeep.agents.replies import Result, Thought, Usage
-from threadkeep.agents.run import FunctionRun, RunningStep, current_step
+from threadkeep.agents.run import FunctionRun, RunningStep, checked, current_step
 from threadkeep.agents.steps import OpenSteps, Step
 from threadkeep.agents.values import (
     MOST_RESULT_BYTES,
@@ -217,11 +217,11 @@ def report(run: FunctionRun, usage: Usage, scope: str) -> "asyncio.Future[Any]":
     run.check_usable()
     step = current_step.get()
     if step is not None:
-        run.send(_usage_claim(0, usage, scope, step.id))
+        run.send(checked("turn.usage", _usage_claim(0, usage, scope, step.id)))
         reported: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         reported.set_result(None)
         return reported
-    return run.watch(run.open("The usage", lambda id_: _usage_claim(id_, usage, scope, None)))
+    return run.watch(run.open("turn.usage", lambda id_: _usage_claim(id_, usage, scope, None)))
 
 
 def _usage_claim(id_: int, usage: Usage, scope: str, step: int | None) -> UsageClaim:

@@ -80,10 +80,7 @@ def _arguments(error: BaseException) -> Raw:
 def raised_by(name: str, failed: ClaimFailed) -> Exception:
     """What a claim that failed raises: an exception of ours, or the program's own."""
     if failed.code in _CLASSES:
-        ours = _CLASSES[failed.code](failed.error.message)
-        if failed.code in (MODEL_FAILED, BUDGET_EXCEEDED) and failed.error.type:
-            ours.code = failed.error.type  # the turn's error, if nobody catches it
-        return ours
+        return _CLASSES[failed.code](failed.error.message)
     return rebuilt(name, failed.error)
 
 
@@ -136,10 +133,10 @@ def without_values(error: BaseException, most: int = 10) -> BaseException:
 
 
 def _bare(error: BaseException, most: int) -> BaseException:
-    if isinstance(error, BaseExceptionGroup) and most > 1:
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
-    return _named(cast("BaseException", error))
+    if not isinstance(error, BaseExceptionGroup) or most < 2:
+        return _named(cast("BaseException", error))
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
 
 
 def _named(error: BaseException) -> Exception:

@@ -27,9 +27,6 @@ class Usage:
     """In the currency of the server's prices."""
 
     def __post_init__(self) -> None:
-        for name in ("input_tokens", "output_tokens", "cache_read_tokens"):
-            if not isinstance(count := getattr(self, name), int) or count < 0:
-                raise ValueError(f"`{name}` is a whole number from 0; not {count!r}.")
         if self.cost is not None:
             try:
                 parse_amount(str(self.cost))

@@ -7,9 +7,9 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import (
@@ -28,10 +28,12 @@ from threadkeep.agents.output import Outputs
 from threadkeep.agents.replies import Reply
 from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
+from threadkeep.agents.values import Unstorable, as_sent
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     NOTHING,
     Ack,
     Cancel,
@@ -43,6 +45,7 @@ from threadkeep.wire.programs import (
     Refused,
     Result,
     Run,
+    SaveClaim,
     Settled,
     Start,
     StepDone,
@@ -51,14 +54,12 @@ from threadkeep.wire.programs import (
 
 log = logging.getLogger("threadkeep.agents")
 
+M = TypeVar("M", bound=Struct)
+
 GRACE_S = 2.0
 """How long `finally` blocks may take."""
 MOST_PASSES = 5
 """How often the loop runs at most until the code has reacted to a result."""
-
-
-_PLACES_FOR_USAGE = 4
-"""What a model call has used is claimed without waiting."""
 
 
 class Threading(Protocol):
@@ -106,7 +107,7 @@ class FunctionRun:
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
-        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS - _PLACES_FOR_USAGE)
+        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS)
         self._ids = itertools.count(1)
         self._open: dict[int, asyncio.Future[Run | Result]] = {}
         self._names: dict[int, str] = {}
@@ -249,6 +250,8 @@ class FunctionRun:
 
     def _refuse(self, refused: Refused) -> None:
         log.error('agent "%s": the server refused a message: %s', self.agent.key, refused.message)
+        if refused.code == NOT_RUNNING:
+            return  # the step has ended for the server, which says how
         if refused.re is not None:
             kind = AmbiguousStep if refused.code == AMBIGUOUS else TurnMisused
             self._fail(refused.re, kind(refused.message))
@@ -344,9 +347,12 @@ class FunctionRun:
     def open(self, name: str, make: Callable[[int], Claim]) -> int:
         """Claims something; returns its number."""
         id_ = next(self._ids)
+        claim = make(id_)
+        if not isinstance(claim, SaveClaim):  # that is JSON already
+            claim = checked(name, claim)
         self._open[id_] = asyncio.get_running_loop().create_future()
         self._names[id_] = name
-        self.send(make(id_))
+        self.send(claim)
         return id_
 
     async def answer(self, id_: int) -> Run | Result:
@@ -400,6 +406,14 @@ class FunctionRun:
     def changed_state(self) -> Raw:
         """The state, if it was changed."""
         return self._state.changed() if self._state is not None else NOTHING
+
+
+def checked(name: str, message: M) -> M:
+    """A message that the server can take, for the call of this name; raises TurnMisused."""
+    try:
+        return as_sent(message)
+    except Unstorable as exc:
+        raise TurnMisused(f"{name} was given what it can't take: {exc}.") from exc
 
 
 def is_in_step() -> bool:

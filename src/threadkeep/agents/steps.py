@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from threadkeep.agents.errors import AmbiguousStep, NotJson
-from threadkeep.agents.tool import Tool, check_effect
+from threadkeep.agents.tool import EFFECTS, Tool, check_effect
 from threadkeep.agents.values import (
     Unstorable,
     content_hash,
@@ -86,7 +86,8 @@ class Step(Struct, frozen=True, kw_only=True):
 class StepOptions(Struct, frozen=True, kw_only=True):
     """What `turn.step` takes besides the function and its arguments."""
 
-    effect: Effect = "write"
+    effect: Effect | None = None
+    """A write, unless the function is a tool that says something else."""
     access: StepAccess = "allow"
     name: str | None = None
     key: object = None
@@ -96,14 +97,13 @@ class StepOptions(Struct, frozen=True, kw_only=True):
     hidden: bool = False
     unknown: str = "raise"
 
-    def check(self, name: str) -> None:
-        """Raises ValueError with a sentence."""
-        check_effect(self.effect, self.access)
+    def check(self, name: str, effect: Effect) -> None:
+        """Raises ValueError with a sentence; `effect` is what the step has in the end."""
         if self.unknown not in ("raise", "ask"):
             raise ValueError(f"`unknown` is raise or ask; not {self.unknown!r}.")
         if not 0 <= self.retries <= MOST_RETRIES:
             raise ValueError(f"`retries` is a number from 0 to {MOST_RETRIES}; not {self.retries!r}.")
-        if self.retries and self.effect == "write":
+        if self.retries and effect == "write":
             raise ValueError(
                 f"Step `{name}` is a write, which is never repeated by itself. If it can be repeated, "
                 'say so with `effect="idempotent"`; otherwise leave out `retries`.'
@@ -116,15 +116,19 @@ def step_of(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], scope: str, options: StepOptions
 ) -> Step:
     """A call as a step; raises what tells its author what is wrong with it."""
-    effect, access, name = options.effect, options.access, options.name
+    effect: Effect = "write" if options.effect is None else options.effect
+    access, name = options.access, options.name
+    check_effect(effect, access)
     if isinstance(fn, Tool):
         given = cast("Tool[..., Any]", fn)
-        fn, effect, access, name = given.fn, given.effect, given.access, name or given.name
+        effect = given.effect if options.effect is None else _stricter(options.effect, given.effect)
+        access = "ask" if "ask" in (options.access, given.access) else "allow"
+        fn, name = given.fn, name or given.name
     while isinstance(fn, functools.partial):
         fn = cast("functools.partial[Any]", fn)
         fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
     name = _step_name(fn, name)
-    options.check(name)
+    options.check(name, effect)
     known = _known(fn, name)
     tool = Tool(fn, effect=effect, access=access, name=_tool_name(name)) if access == "ask" else None
     return Step(
@@ -171,6 +175,11 @@ def tool_step(tool: Tool[..., Any], arguments: dict[str, Any], call_id: str | No
         call_id=call_id,
         is_tool=True,
     )
+
+
+def _stricter(one: Effect, other: Effect) -> Effect:
+    """Of two effects, the one that may be repeated less freely."""
+    return EFFECTS[max(EFFECTS.index(one), EFFECTS.index(other))]
 
 
 def _step_name(fn: Callable[..., Any], given: str | None) -> str:

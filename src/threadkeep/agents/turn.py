@@ -26,10 +26,10 @@ from threadkeep.agents.replies import (
     tool_result,
     user_message,
 )
-from threadkeep.agents.run import FunctionRun, current_step, is_in_step
+from threadkeep.agents.run import FunctionRun, checked, current_step, is_in_step
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
-from threadkeep.agents.values import Unstorable, convert, decode, encode
+from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AskClaim,
@@ -64,6 +64,8 @@ GivenTool = Callable[..., Any]
 MOST_FILE_BYTES = 32 * 1024 * 1024
 MOST_SCOPE_CHARACTERS = 256
 MOST_ROUNDS = 200
+MOST_READ = 100_000
+"""How many characters of a result a model reads."""
 """How often `run` asks the model at most."""
 
 _UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
@@ -116,7 +118,7 @@ class Turn(TurnFacts):
             passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
         except (Unstorable, TypeError, ValueError) as exc:
             raise NotJson("What a turn cites has a `text`", str(exc)) from exc
-        await self._run.show(HitsItem(passages, storable(query)))
+        await self._run.show(checked("turn.cite", HitsItem(passages, storable(query))))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
         """Attaches a file to the reply: its bytes, or where they are."""
@@ -126,12 +128,14 @@ class Turn(TurnFacts):
         if len(content) > MOST_FILE_BYTES:
             raise ValueError(f"{name!r} has {len(content)} bytes; a file can have at most {MOST_FILE_BYTES}.")
         kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        await self._run.show(FileItem(one_line(storable(name)), kind, content))
+        described = checked("turn.attach", FileItem(one_line(storable(name)), kind, b""))
+        await self._run.show(FileItem(described.name, described.media_type, bytes(content)))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Shows how far the step has come that runs."""
         step_key()
-        await self._run.show(ProgressItem(progress, total, None if message is None else storable(message)))
+        item = ProgressItem(progress, total, None if message is None else storable(message))
+        await self._run.show(checked("turn.progress", item))
 
     # Steps
 
@@ -214,7 +218,7 @@ class Turn(TurnFacts):
         self,
         fn: Callable[..., Any],
         *args: Any,
-        effect: Effect = "write",
+        effect: Effect | None = None,
         access: StepAccess = "allow",
         name: str | None = None,
         key: object = None,
@@ -227,7 +231,8 @@ class Turn(TurnFacts):
         """Calls a function once, whatever crashes; returns what is recorded of it.
 
         `effect` says what a repetition would do: `read` changes nothing, `idempotent` may be repeated,
-        `write` may not. A write that was cut off raises OutcomeUnknown.
+        `write` may not, and is what a step is if nothing says otherwise. A write that was cut off raises
+        OutcomeUnknown. Where the function is a tool, its own effect and access can only be made stricter.
         """
         options = StepOptions(
             effect=effect,
@@ -351,13 +356,18 @@ class Turn(TurnFacts):
             return (await self._call_server(call.name, call.arguments, call.id)).text
         step = tool_step(tool, call.arguments, call.id, self._scope)
         returned = await take(self._run, self._shared.steps, step)
-        return returned if isinstance(returned, str) else encode(returned).decode()
+        text = returned if isinstance(returned, str) else encode(returned).decode()
+        return text if len(text) <= MOST_READ else f"{text[:MOST_READ]}\n[The rest is cut off.]"
 
     # Tools
 
     async def call(self, tool: "str | Tool[..., Any]", arguments: Mapping[str, Any] | None = None) -> Any:
         """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
-        given = dict(arguments or {})
+        name = tool.name if isinstance(tool, Tool) else tool
+        try:
+            given = cast("dict[str, Any]", plain(dict(arguments or {})))
+        except Unstorable as exc:
+            raise NotJson(f"The arguments of `{name}` can't be written as JSON: {exc}.") from exc
         if isinstance(tool, Tool):
             return await take(self._run, self._shared.steps, tool_step(tool, given, None, self._scope))
         return await self._call_server(tool, given, None)
@@ -546,6 +556,8 @@ def _read_file(path: Path) -> bytes:
 def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] | None, Any, bool]:
     """The schema of an answer, what it becomes, and whether it is in an object of its own."""
     if choices is not None:
+        if isinstance(choices, str):
+            raise ValueError(f"`choices` is a list of texts: `choices=[{choices[:60]!r}]`.")
         if not choices or any(not isinstance(it, str) for it in choices):  # type: ignore[redundant-expr]
             raise ValueError("`choices` are texts, at least one.")
         return {"type": "string", "enum": list(choices)}, str, False

@@ -7,12 +7,14 @@ import sys
 import typing
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
 
 from threadkeep.wire.programs import is_one_line
+
+M = TypeVar("M", bound=msgspec.Struct)
 
 MOST_RESULT_BYTES = 8 * 1024 * 1024
 
@@ -68,6 +70,17 @@ def convert(value: object, kind: Any) -> Any:
 def plain(value: object) -> Any:
     """A value as dicts, lists and what JSON has besides; raises Unstorable."""
     return msgspec.json.decode(encode(value))
+
+
+def as_sent(message: M) -> M:
+    """A message to the server as it would be read from a socket; raises Unstorable if it isn't valid."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(message), type=type(message))
+    except msgspec.ValidationError as exc:
+        _refuse_nan(message)
+        raise Unstorable(_reason(exc)) from exc
+    except _DEFINITE as exc:
+        raise Unstorable(_reason(exc)) from exc
 
 
 def decoder(kind: Any) -> "msgspec.json.Decoder[Any]":

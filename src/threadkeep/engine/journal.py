@@ -102,6 +102,8 @@ class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
     kind: ClaimKind
     effect: Effect = "write"
     attempt: int = 1
+    title: str | None = None
+    """Of a call; that of a step is in the event that shows it."""
 
 
 StepStatus = Literal["ok", "error", "cancelled", "unknown"]
@@ -119,6 +121,8 @@ class StepEnded(Struct, frozen=True, omit_defaults=True, tag="step_end"):
     error: ProgramError | None = None
     code: str | None = None
     """Of an error that isn't the program's own exception."""
+    retryable: bool = False
+    """Of such an error: whether the turn can be tried again if it ends with it."""
     duration_ms: int = 0
     size: int = 0
     is_progress: bool = False

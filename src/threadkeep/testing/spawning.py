@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -122,11 +123,12 @@ class Spawner:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
     def _reap(self, number: int, frame: FrameType | None) -> None:
-        for pid in list(self._numbers):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                code = os.waitstatus_to_exitcode(status)
-                self._report(Report(self._numbers.pop(pid), status=code))
+        # Another signal may interrupt this one: each process is reaped, and reported, once.
+        with suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = ended
+                if (order := self._numbers.pop(pid, None)) is not None:
+                    self._report(Report(order, status=os.waitstatus_to_exitcode(status)))
 
     def _report(self, report: Report) -> None:
         os.write(self._reports, _encode(report) + b"\n")

@@ -5,9 +5,9 @@ each claim: run now, already recorded, held, refused. All order, rules and recor
 claim has an `id`, a number that the program gives it, and is answered under that number in `re`.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 
 class ProgramLost(Exception):
@@ -261,6 +261,12 @@ class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
     as_context: bool = False
 
 
+Tokens = Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
+"""How many tokens a program says that a call had."""
+ReportedModel = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+"""What a program calls the model that it used."""
+
+
 class UsageClaim(Struct, frozen=True, omit_defaults=True, tag="usage"):
     """A model call that the program made with an SDK of its own.
 
@@ -269,10 +275,10 @@ class UsageClaim(Struct, frozen=True, omit_defaults=True, tag="usage"):
     """
 
     id: int
-    model: str
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int = 0
+    model: ReportedModel
+    input_tokens: Tokens
+    output_tokens: Tokens
+    cache_read_tokens: Tokens = 0
     cost: str | None = None
     scope: str = ""
     step: int | None = None
@@ -426,6 +432,10 @@ class Ack(Struct, frozen=True, tag="ack"):
     """So many more bytes of output are stored or dropped, as `output_size` counts them."""
 
     bytes: int
+
+
+NOT_RUNNING = "NOT_RUNNING"
+"""The code of `Refused`: a step of this number doesn't run, or runs no more."""
 
 
 class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):

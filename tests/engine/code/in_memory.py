@@ -1,7 +1,7 @@
 """Turns of agents in code without a server: the log is a list, and crashes come wherever a test likes."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -133,7 +133,7 @@ class CodeTurn:
     model: InMemoryGateway | None = None
     limits: TurnLimits = field(default_factory=lambda: TurnLimits(0, 0))
     most_steps: int = 1_000
-    on_step: Callable[[Any], object] = lambda step: None
+    on_step: Callable[[Any], Awaitable[None] | None] = lambda step: None
     """Called with each step before it is written."""
 
     def __post_init__(self) -> None:
@@ -192,7 +192,8 @@ class CodeTurn:
         try:
             async with aclosing(run_code(TURN, around, state=state, opening=opening)) as steps:
                 async for step in steps:
-                    self.on_step(step)
+                    if (held := self.on_step(step)) is not None:
+                        await held
                     match step:
                         case Pause():
                             return "paused"

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
+from tests.engine.code.in_memory import TURN, CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
 from threadkeep.agents import (
+    Agent,
     AgentError,
     Denied,
     LocalPrograms,
@@ -20,11 +21,14 @@ from threadkeep.agents import (
     Turn,
     Usage,
     agent,
+    attempts,
     step_key,
     tool,
 )
 from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
+    ApprovalRequest,
     Done,
     Failed,
     IterationRestart,
@@ -33,13 +37,28 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolResultStored,
+    TurnEvent,
     UsageReported,
+    UserMessage,
 )
-from threadkeep.engine.code import codes, voices
-from threadkeep.engine.code.run import AGENT_FAILED
+from threadkeep.domain.message import Usage as MessageUsage
+from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.replay import replay_code
+from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
+from threadkeep.engine.loop import Together
+from threadkeep.engine.recorded_steps import StepRecorder
 from threadkeep.engine.stop import Stop
-from threadkeep.ports.gateway import ModelStopped, ModelUsage, TextDelta, ToolUse
+from threadkeep.ports.gateway import (
+    GatewayError,
+    GatewayUnavailable,
+    ModelStopped,
+    ModelUsage,
+    ReplyBrokeOff,
+    TextDelta,
+    ToolResultBlock,
+    ToolUse,
+)
 from threadkeep.wire.programs import (
     RESULT_INVALID,
     Cancel,
@@ -279,6 +298,53 @@ async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
 async def gives_nothing(turn: Turn) -> None: ...
 
 
+async def killed_in_its_first_step(it: Agent) -> CodeTurn:
+    """Its turn, killed once its first step has begun."""
+    for commits in itertools.count(1):
+        turn = await CodeTurn([it]).run(commits=commits)
+        if any(isinstance(entry, StepBegun) for entry in turn.entries):
+            return turn
+    raise AssertionError
+
+
+async def test_a_cut_off_write_that_nobody_catches_is_named_to_the_user_and_with_advice_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level("INFO", "threadkeep.engine")
+
+    @agent()
+    async def pays(turn: Turn):
+        await turn.step(World().write, 7)
+
+    turn = await killed_in_its_first_step(pays)
+    await turn.run()
+    sentence = 'The step "World.write" was interrupted and may have taken effect.'
+    assert turn.end == Failed(codes.OUTCOME_UNKNOWN, sentence)
+    resumed, advice = [it for it in caplog.messages if it.startswith("turn t")]
+    assert resumed.endswith('in progress then: "World.write" (step 1), a write')
+    assert "Catch OutcomeUnknown" in advice and 'effect="read"' in advice
+
+
+async def test_a_question_that_changed_while_its_turn_waited_is_asked_again_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+):
+    def asks(question: str) -> Agent:
+        @agent(key="asks")
+        async def it(turn: Turn):
+            return await turn.ask(question)
+
+        return it
+
+    turn = CodeTurn([asks("Go?")], answer=answers("old", "new"))
+    while not turn.requests.times_asked:
+        await turn.run(commits=len(turn.entries) + 1)
+    turn.agents = [asks("Shall we go?")]
+    await turn.run()
+    assert turn.shown == "new"
+    (said,) = [it for it in caplog.messages if "no longer asks" in it]
+    assert '"ask" (step 1)' in said and "Go?" not in said
+
+
 async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
     world = World()
     heard: list[str] = []
@@ -292,12 +358,7 @@ async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
             return "Nobody knows."
         return "Paid."
 
-    turn = CodeTurn([pays])
-    begun = 0
-    while not any(isinstance(it, StepBegun) for it in turn.entries):
-        begun += 1
-        turn = CodeTurn([pays])
-        await turn.run(commits=begun)
+    turn = await killed_in_its_first_step(pays)
     world.writes.clear()
     await turn.run()
     assert (turn.shown, heard, world.writes) == ("Nobody knows.", ["unknown"], [])
@@ -515,6 +576,22 @@ async def test_a_denied_step_raises_and_does_not_run():
 
     turn = await CodeTurn([asks], answer=denies).run()
     assert (turn.shown, world.writes) == ("Not allowed.", [])
+
+
+@pytest.mark.parametrize(
+    ("title", "asked"), [("Book a room", "Book a room?"), ("Book it?", "Book it?"), (None, "Call book?")]
+)
+async def test_the_title_of_a_step_is_what_its_user_is_asked_and_sees(title: str | None, asked: str):
+    @agent()
+    async def books(turn: Turn):
+        return await turn.step(World().write, 7, access="ask", name="book", title=title)
+
+    turn = await CodeTurn([books], answer=allows).run()
+    assert [it.message for it in turn.events if isinstance(it, ApprovalRequest)] == [asked]
+    recorder = StepRecorder(lambda subject: subject)
+    for entry in turn.entries:
+        recorder.add(entry)
+    assert [it.title for it in recorder.steps(is_over=True).steps] == [title]
 
 
 async def test_tools_of_servers_are_called_and_their_results_returned():
@@ -834,3 +911,228 @@ async def test_what_an_exception_was_made_with_is_left_out_if_the_log_cannot_hol
     await program.ends(monkeypatch)
     (failed,) = [it for it in program.heard if isinstance(it, ClaimFailed)]
     assert failed.error == ProgramError("builtins.ValueError", "no")
+
+
+async def test_a_text_goes_on_where_it_was_cut_off_by_a_kill():
+    world = World()
+
+    def make() -> CodeTurn:
+        @agent()
+        async def says(turn: Turn):
+            await turn.say("The answer ")
+            await turn.step(world.read, 1, effect="read")
+            if await turn.ask("Which?") == "yes":
+                await turn.say("is 42.")
+
+        return CodeTurn([says], answer=answers("yes"))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "The answer is 42."
+    ends_alike(whole, killed)
+
+
+async def test_a_write_that_the_code_gives_up_before_it_runs_is_cancelled_and_not_unknown():
+    world = World()
+    gives_up: list[Callable[[], object]] = []
+
+    @agent()
+    async def changes_its_mind(turn: Turn):
+        task = asyncio.create_task(turn.step(world.write, 1))
+        loop = asyncio.get_running_loop()
+        gives_up.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        with suppress(asyncio.CancelledError):
+            await task
+        return "Then not."
+
+    async def hold(step: Any) -> None:
+        """The code gives up while the begin of its step is being stored."""
+        if isinstance(step, Together) and any(isinstance(it, StepBegun) for it in step.entries):
+            gives_up[0]()
+            await asyncio.sleep(0.1)
+
+    turn = await CodeTurn([changes_its_mind], on_step=hold).run()
+    assert isinstance(turn.end, Done)
+    assert world.writes == []
+    assert [it.status for it in turn.entries if isinstance(it, StepEnded)] == ["cancelled"]
+    assert [it.status for it in turn.events if isinstance(it, StepChanged)] == ["running", "cancelled"]
+
+
+async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(running, "MOST_SHOWN", 10_000)
+
+    @agent()
+    async def talks(turn: Turn):
+        while True:
+            await turn.say("x" * 1_000)
+
+    turn = await CodeTurn([talks]).run()
+    assert turn.end == Failed(codes.AGENT_FAILED, TOO_MUCH)
+    assert len(turn.shown) == 10_000
+
+
+@pytest.mark.parametrize(
+    "error", [GatewayUnavailable("The model is down."), GatewayError("The gateway refuses its key.")]
+)
+async def test_a_model_that_fails_ends_the_turn_with_its_sentence_wherever_it_is_killed(error: GatewayError):
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+            return "End."
+
+        return CodeTurn([asks], gateway=models([error]))
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.end == Failed(error.code, error.message, retryable=error.retryable)
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_is_not_allowed_is_no_budget_that_is_used_up():
+    heard: list[str] = []
+
+    @agent()
+    async def asks(turn: Turn):
+        try:
+            await turn.model("Hi.", model="nope")
+        except ModelFailed as exc:
+            heard.append(str(exc))
+            raise
+
+    turn = await CodeTurn([asks], gateway=models([ModelNotAllowed("The agent doesn't offer nope.")])).run()
+    assert turn.end == Failed("MODEL_NOT_ALLOWED", "The agent doesn't offer nope.")
+    assert heard == ["The agent doesn't offer nope."]
+
+
+async def test_a_budget_that_is_used_up_ends_the_turn_with_its_sentence():
+    @agent()
+    async def asks(turn: Turn):
+        await turn.model("Hi.")
+
+    turn = await CodeTurn([asks], gateway=models([BudgetExceeded("No more today.")])).run()
+    assert turn.end == Failed("BUDGET_EXCEEDED", "No more today.")
+
+
+async def test_what_a_step_says_again_after_a_retry_is_shown_once_wherever_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
+
+    def make() -> CodeTurn:
+        tries: list[int] = []
+
+        @agent()
+        async def streams(turn: Turn):
+            async def pieces():
+                tries.append(1)
+                yield "one "
+                await asyncio.sleep(0.01)
+                if len(tries) == 1:
+                    raise ConnectionError
+                yield "two "
+                await asyncio.sleep(0.01)
+                yield "three"
+
+            await turn.step(pieces, effect="idempotent", retries=1)
+
+        return CodeTurn([streams])
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "one two three"
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_broke_off_and_is_killed_when_asked_again_is_heard_once():
+    replies: list[Step] = [TextDelta("one "), ReplyBrokeOff("It broke off.")]
+
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+
+        return CodeTurn([asks], gateway=models(replies, said("one ", "two")))
+
+    whole, killed = await killed_everywhere(make)
+    assert [it.shown for it in (whole, *killed)] == ["one two"] * (len(killed) + 1)
+
+
+@pytest.mark.parametrize(
+    ("city", "read"),
+    [
+        ("Oslo", "3 degrees"),
+        ("Rome", '{"degrees":30}'),
+        ("Atlantis", "AgentError: There is no such city."),
+        (7, "StepFailed: "),
+    ],
+    ids=["a text", "a value", "an error", "wrong arguments"],
+)
+async def test_a_model_reads_what_a_function_of_the_program_returns(city: Any, read: str):
+    values = {"Oslo": "3 degrees", "Rome": {"degrees": 30}}
+
+    @tool(effect="read")
+    async def weather(city: str) -> Any:
+        """The weather in a city."""
+        if city not in values:
+            raise AgentError("There is no such city.")
+        return values[city]
+
+    @agent()
+    async def reports(turn: Turn):
+        if city in values:
+            assert await turn.call(weather, {"city": city}) == values[city]
+        await turn.run(tools=[weather])
+
+    asks: list[Step] = [ToolUse("c1", "weather", {"city": city}), ModelUsage(1, 1), ModelStopped("tool_use")]
+    turn = await CodeTurn([reports], gateway=lambda: InMemoryGateway(asks, said("So it is."))).run()
+    assert isinstance(turn.end, Done), turn.end
+    assert turn.model is not None
+    (result,) = [
+        block
+        for message in turn.model.requests[1].messages
+        for block in message.blocks
+        if isinstance(block, ToolResultBlock)
+    ]
+    assert result.content.startswith(read)
+    assert result.is_error == (city not in values)
+
+
+def test_a_step_called_like_what_a_program_takes_loses_no_message_of_the_user():
+    said = TurnEvent(TURN.id, 1, 0, UserMessage("m", "Faster."))
+    ended = StepEnded("/steering/hash/1", "ok", 0, value=Raw(b"[]"))
+    step = StepBegun(ended.key, "1", "steering", "step", "read")
+    assert [it.content for it in replay_code([said, step, ended], {}).steered] == ["Faster."]
+    take = StepBegun(ended.key, "1", "steering", "take", "read")
+    assert replay_code([said, take, ended], {}).steered == ()
+
+
+async def test_a_step_that_asks_ends_by_its_own_time_limit_alike_wherever_it_is_killed():
+    def make() -> CodeTurn:
+        async def slow(order: int) -> str:
+            await asyncio.sleep(30)
+            return str(order)
+
+        @agent()
+        async def asks(turn: Turn):
+            try:
+                await turn.step(slow, 7, effect="read", access="ask", timeout_s=0.05, name="slow")
+            except TimeoutError as exc:
+                return str(exc)
+
+        return CodeTurn([asks], answer=allows)
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "slow took longer than 0.05 s."
+    ends_alike(whole, killed)
+
+
+async def test_many_calls_are_reported_at_once_and_none_is_lost():
+    @agent()
+    async def reports(turn: Turn):
+        for _ in range(300):
+            turn.usage("m", 2, 1)
+        await turn.step(abs, -1, effect="read")
+        return "End."
+
+    turn = await CodeTurn([reports]).run()
+    assert sum(isinstance(it, UsageReported) for it in turn.events) == 300
+    assert isinstance(turn.end, Done)
+    assert turn.end.usage == MessageUsage(600, 300)

@@ -88,6 +88,11 @@ class Claims:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
 
+    def has_claimed(self, key: str) -> bool:
+        """Whether this run has asked for it."""
+        place, _, number = key.rpartition("/")
+        return self._counts[place] >= int(number)
+
     def pass_saved_point(self, scope: str) -> None:
         """The program has saved a point in a scope that it looks at: another run may start there."""
         self._passed[scope] = self._claimed
@@ -179,7 +184,7 @@ class Claims:
         # What is held is new; else it waits for something that was recorded later.
         claimed = self._held or [key for key, it in self._open.items() if not it.is_cancelled]
         asked = [f"{it} with other arguments" if it == recorded else it for it in map(describe_key, claimed)]
-        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not claimed)
+        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not self._held)
 
     def patience_s(self, least: float, most: float) -> float:
         """How long the program may claim nothing that is recorded before it counts as different.

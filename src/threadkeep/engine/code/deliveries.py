@@ -6,7 +6,6 @@ from typing import NoReturn
 
 from msgspec import Raw
 
-from threadkeep.domain.text import storable
 from threadkeep.engine.code.claims import Claims, OpenClaim
 from threadkeep.engine.journal import StepEnded
 from threadkeep.wire.programs import ClaimFailed, ProgramError, Result, ToProgram
@@ -30,8 +29,6 @@ class Deliveries:
         self._load = load
         self._received = received
         self._settled: dict[int, asyncio.Event] = {}
-        self.told_errors = set[str]()
-        """What the errors of ours say that the program has received; its own texts are not for its user."""
         self.last: OpenClaim | None = None
         """The claim whose result was sent last without waiting; the program may cancel it meanwhile."""
 
@@ -64,8 +61,6 @@ class Deliveries:
     async def _message(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
         if ended.status != "ok":
             error = ended.error or ProgramError("", "")
-            if ended.code is not None:
-                self.told_errors.add(storable(error.message))
             return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
         value = ended.value
         if ended.ref is not None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 from msgspec import ValidationError
+from msgspec.structs import replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ModelNotAllowed, ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ThreadkeepError
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
 from threadkeep.engine.asking import ModelAsking
@@ -22,6 +23,7 @@ from threadkeep.engine.model_call import ModelCall
 from threadkeep.engine.tools import clean_use
 from threadkeep.ports.gateway import (
     Block,
+    GatewayError,
     ModelMessage,
     ModelRequest,
     TextBlock,
@@ -88,11 +90,9 @@ class ModelCalls:
         code.voices.end(begun.step_id)
 
     def _failed(self, open_: OpenClaim, exc: ThreadkeepError) -> StepEnded:
-        is_over_budget = isinstance(exc, BudgetExceeded | ModelNotAllowed)
-        error = ProgramError(exc.code, exc.message)
-        return self._code.failed(
-            open_, error, BUDGET_EXCEEDED if is_over_budget else MODEL_FAILED, is_progress=True
-        )
+        code = BUDGET_EXCEEDED if isinstance(exc, BudgetExceeded) else MODEL_FAILED
+        ended = self._code.failed(open_, ProgramError(exc.code, exc.message), code, is_progress=True)
+        return replace(ended, retryable=isinstance(exc, GatewayError) and exc.retryable)
 
     async def _reply(
         self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest

@@ -36,6 +36,8 @@ from threadkeep.engine.journal import (
 )
 from threadkeep.engine.replay import Replaying
 
+_LINE = 200
+"""How much a part takes besides its text, in characters."""
 STEERING = "steering"
 """What a program takes that wants to hear what the user sent meanwhile."""
 
@@ -73,8 +75,18 @@ class CodeState:
     has_spoken: bool = False
     noticed: frozenset[Notice] = frozenset()
     ran_ms: int = 0
+    shown_size: int = 0
+    """How much has been shown so far."""
+    speaks_itself: bool = False
+    """Whether the program itself spoke last: what it says next goes on there."""
     has_diverged: bool = False
     """Whether an earlier run seemed to differ, and the next one is the last."""
+
+    @property
+    def unfinished(self) -> Mapping[str, StepBegun]:
+        """What has begun and not ended, by key."""
+        ended = {it.key for it in self.recorded} | self.optional.keys()
+        return {key: begun for key, begun in self.begun.items() if key not in ended}
 
     def saved_state(self) -> StateSaved | None:
         """The newest saved point that has the turn's state."""
@@ -90,6 +102,19 @@ def replay_code(
     for entry in entries:
         replaying.add(entry)
     return replaying.state(payloads)
+
+
+def shown_size(body: EventBody) -> int:
+    """How much of a reply something takes, in characters."""
+    match body:
+        case Text(text) | Thought(text):
+            return len(text)
+        case Notice(_, message):
+            return _LINE + len(message)
+        case Retrieval():
+            return sum(_LINE + len(hit.text) for hit in body.hits)
+        case _:
+            return 0
 
 
 class ReplayingCode:
@@ -110,6 +135,7 @@ class ReplayingCode:
         self._requests: set[str] = set()
         self._undecided: set[str] = set()
         self._has_diverged = False
+        self._shown_size = 0
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
@@ -126,7 +152,7 @@ class ReplayingCode:
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
-                    if begun.name == STEERING:
+                    if begun.kind == "take" and begun.name == STEERING:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)
@@ -136,14 +162,16 @@ class ReplayingCode:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
+        self._shown_size += shown_size(event.body)
         match event.body:
             case IterationStart(iteration, step_id):
                 self._iteration, self._speaker = iteration, step_id
                 if step_id:
                     self._spoke[step_id] = iteration, event.seq
-            case IterationRestart(step_id=step_id):
+            case IterationRestart(iteration, step_id=step_id):
                 self._speaker = None
-                self._spoke.pop(step_id or "", None)
+                if step_id:  # it may speak on in the same iteration
+                    self._spoke[step_id] = iteration, event.seq
             case Text() | Thought() | Notice(code=codes.AGENT_NOTICE) | Retrieval(tool_call_id=None) as body:
                 if self._speaker == PROGRAM:
                     self._show(body)
@@ -199,5 +227,7 @@ class ReplayingCode:
                 Notice(part.code, part.message) for part in folding.parts if isinstance(part, NoticePart)
             ),
             ran_ms=self._turn.ran_ms,
+            shown_size=self._shown_size,
+            speaks_itself=self._speaker == PROGRAM,
             has_diverged=self._has_diverged,
         )

@@ -20,9 +20,9 @@ from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import Claims, OpenClaim
 from threadkeep.engine.code.outlet import Outlet
 from threadkeep.engine.code.programs import ProgramRun
-from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.code.replay import CodeState, shown_size
 from threadkeep.engine.code.requests import SharedRequests
-from threadkeep.engine.code.voices import Voices
+from threadkeep.engine.code.voices import PROGRAM, Voices
 from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
@@ -47,6 +47,8 @@ from threadkeep.wire.programs import (
 )
 
 MOST_STEPS = 1_000
+MOST_SHOWN = 16 * 1024 * 1024
+"""How many characters a program can show in a turn."""
 MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
@@ -93,6 +95,10 @@ class CodeSurroundings:
 
 class StepLimit(Exception):
     """The program has taken more steps than a turn may have."""
+
+
+class ShownTooMuch(Exception):
+    """The program has shown more than a reply can hold."""
 
 
 class Unstorable(Exception):
@@ -204,10 +210,12 @@ class RunningCode:
         self.timer = timer
         self.outlet = Outlet()
         self.claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
-        self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off)
+        speaker = PROGRAM if state.speaks_itself else None
+        self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off, speaker)
         self.requests = SharedRequests(around.requests)
         self.activity = Activity()
         self.step_count = state.step_count
+        self._shown_size = state.shown_size
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
         self._result_bytes = state.result_bytes
@@ -215,6 +223,9 @@ class RunningCode:
         """What the user sent meanwhile and the turn took in, but the program has not heard."""
         self.receipts = CallReceipts(turn.id, turn.conversation_id)
         self._model_calls = [it.step_id for it in state.begun.values() if it.kind == "model"]
+        self._failures = {
+            _failure_of(it): it for it in (*state.optional.values(), *state.recorded) if it.code
+        }
         self.used = state.usage
         """What all model calls so far have used."""
 
@@ -224,6 +235,9 @@ class RunningCode:
 
     def say(self, voice: str, body: EventBody) -> None:
         """Shows what a step, a model call or the program itself says."""
+        self._shown_size += shown_size(body)
+        if self._shown_size > MOST_SHOWN:
+            raise ShownTooMuch
         self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
         self.voices.say(voice, body)
 
@@ -333,6 +347,17 @@ class RunningCode:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
         self.claims.end(ended)
+        if ended.code:
+            self._failures[_failure_of(ended)] = ended
+
+    def failure(self, code: str, message: str) -> StepEnded | None:
+        """How the claim failed that the program was told of in these words."""
+        return self._failures.get((code, message))
+
+
+def _failure_of(ended: StepEnded) -> tuple[str | None, str]:
+    """What the program is told of a claim that failed with an error of ours."""
+    return ended.code, ended.error.message if ended.error else ""
 
 
 def _is_recordable(value: Raw) -> bool:

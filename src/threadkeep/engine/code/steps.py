@@ -1,6 +1,7 @@
 """Steps of a program: functions that run once, whatever crashes."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
 
-UNKNOWN = "The step was interrupted and may have taken effect."
+log = logging.getLogger("threadkeep.engine")
 
 
 class Steps:
@@ -26,6 +27,8 @@ class Steps:
         self._running: dict[int, asyncio.Future[StepDone]] = {}
         self._begun: dict[int, StepBegun] = {}
         self._open: dict[int, tuple[StepClaim, StepBegun]] = {}
+        self._handed_over: set[int] = set()
+        """Those that the program has been let to run."""
 
     def done(self, done: StepDone) -> bool:
         """The program has run a step; False if it runs none of this number."""
@@ -41,7 +44,8 @@ class Steps:
     def left_open(self) -> Iterator[StepChanged]:
         """How the steps have ended that ran when the turn was stopped."""
         for claim, begun in self._open.values():
-            yield from changed(claim, begun, "unknown" if claim.effect == "write" else "cancelled")
+            is_unknown = claim.effect == "write" and claim.id in self._handed_over
+            yield from changed(claim, begun, "unknown" if is_unknown else "cancelled")
 
     async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a step to its one result."""
@@ -52,7 +56,7 @@ class Steps:
             if claim.effect == "write" and not await self._is_wanted_again(claim, open_, begun):
                 ended = code.failed(
                     open_,
-                    ProgramError("OutcomeUnknown", UNKNOWN),
+                    unknown(code, claim.name),
                     OUTCOME_UNKNOWN,
                     status="unknown",
                     is_progress=True,
@@ -61,12 +65,12 @@ class Steps:
                 return
         begun_at = code.now()
         entries = (*changed(claim, begun, "running"), begun)
-        if claim.effect == "read":
-            code.outlet.emit(Together(entries))
-        else:
-            await code.outlet.store(Together(entries, is_before_effect=True))
         self._open[claim.id] = claim, begun
         try:
+            if claim.effect == "read":
+                code.outlet.emit(Together(entries))
+            else:
+                await code.outlet.store(Together(entries, is_before_effect=True))
             done = await self.run(claim, open_, begun, begun.attempt)
             await self._end(claim, open_, begun, done)
         except asyncio.CancelledError:
@@ -93,6 +97,7 @@ class Steps:
         turn = self._code.turn
         # The same for every attempt, so that what the step calls can recognize a repetition.
         key = derived_uuid(turn.started_at, turn.id, open_.key)
+        self._handed_over.add(claim.id)
         try:
             self._code.send(Run(claim.id, key, attempt, arguments))
             return await running
@@ -135,6 +140,18 @@ class Steps:
         decision, response = await question.ask(self._code)
         await self._code.outlet.store(response)
         return decision.action is ApprovalAction.ANSWER and decision.content == "yes"
+
+
+def unknown(code: RunningCode, step_name: str) -> ProgramError:
+    """What a program is told of a step that was cut off; the log says what its author can do about it."""
+    name = step_name.rpartition("<locals>.")[2]
+    log.warning(
+        'turn %s: "%s" was cut off and may have taken effect, so it is not repeated. '
+        'Catch OutcomeUnknown; a step that only reads says so with effect="read"',
+        code.turn.id,
+        name,
+    )
+    return ProgramError("OutcomeUnknown", f'The step "{name}" was interrupted and may have taken effect.')
 
 
 def changed(

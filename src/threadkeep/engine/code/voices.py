@@ -25,14 +25,18 @@ class Voices:
     """Passes output on, voice by voice."""
 
     def __init__(
-        self, emit: Callable[[EventBody], None], iteration: int, cut_off: Mapping[str, tuple[int, int]]
+        self,
+        emit: Callable[[EventBody], None],
+        iteration: int,
+        cut_off: Mapping[str, tuple[int, int]],
+        speaker: str | None = None,
     ) -> None:
         self._emit = emit
         self._iteration = iteration
         self._cut_off = dict(cut_off)
         """Iteration and first event of what was cut off while it spoke."""
         self._holder: str | None = None
-        self._speaker: str | None = None
+        self._speaker = speaker
         """Whose iteration it is."""
         self._waiting: dict[str, list[EventBody]] = {}
         self._spoken: dict[str, asyncio.Event] = {}
