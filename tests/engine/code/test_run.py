@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
+from tests.engine.code.in_memory import TURN, CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
 from threadkeep.agents import (
     Agent,
@@ -37,9 +37,13 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolResultStored,
+    TurnEvent,
     UsageReported,
+    UserMessage,
 )
+from threadkeep.domain.message import Usage as MessageUsage
 from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.replay import replay_code
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
@@ -1089,3 +1093,46 @@ async def test_a_model_reads_what_a_function_of_the_program_returns(city: Any, r
     ]
     assert result.content.startswith(read)
     assert result.is_error == (city not in values)
+
+
+def test_a_step_called_like_what_a_program_takes_loses_no_message_of_the_user():
+    said = TurnEvent(TURN.id, 1, 0, UserMessage("m", "Faster."))
+    ended = StepEnded("/steering/hash/1", "ok", 0, value=Raw(b"[]"))
+    step = StepBegun(ended.key, "1", "steering", "step", "read")
+    assert [it.content for it in replay_code([said, step, ended], {}).steered] == ["Faster."]
+    take = StepBegun(ended.key, "1", "steering", "take", "read")
+    assert replay_code([said, take, ended], {}).steered == ()
+
+
+async def test_a_step_that_asks_ends_by_its_own_time_limit_alike_wherever_it_is_killed():
+    def make() -> CodeTurn:
+        async def slow(order: int) -> str:
+            await asyncio.sleep(30)
+            return str(order)
+
+        @agent()
+        async def asks(turn: Turn):
+            try:
+                await turn.step(slow, 7, effect="read", access="ask", timeout_s=0.05, name="slow")
+            except TimeoutError as exc:
+                return str(exc)
+
+        return CodeTurn([asks], answer=allows)
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "slow took longer than 0.05 s."
+    ends_alike(whole, killed)
+
+
+async def test_many_calls_are_reported_at_once_and_none_is_lost():
+    @agent()
+    async def reports(turn: Turn):
+        for _ in range(300):
+            turn.usage("m", 2, 1)
+        await turn.step(abs, -1, effect="read")
+        return "End."
+
+    turn = await CodeTurn([reports]).run()
+    assert sum(isinstance(it, UsageReported) for it in turn.events) == 300
+    assert isinstance(turn.end, Done)
+    assert turn.end.usage == MessageUsage(600, 300)

@@ -12,6 +12,7 @@ from tests.postgres import Postgres
 from threadkeep.agents import Agent, Turn, Usage, agent
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.services.replies import code_replies
 from threadkeep.testing import RunningApp, Say, ScriptedModel, run_agent, running_app
 from threadkeep.testing.waiting import until
 from threadkeep.wire.messages import MessageView
@@ -177,3 +178,16 @@ async def test_program_that_says_nothing_fails_with_a_sentence_of_its_own():
     run = await run_agent(of(thinks), "Hello")
     assert run.error is not None
     assert (run.error.code, run.error.message) == ("AGENT_FAILED", "The agent's code ended without a reply.")
+
+
+async def test_an_agent_takes_as_many_steps_as_it_declares(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code_replies, "MOST_STEPS", 2)
+
+    async def sums(turn: Turn) -> str:
+        return str(sum([await turn.step(abs, it, effect="read") for it in range(4)]))
+
+    run = await run_agent(agent(max_steps=5)(sums), "Count")
+    assert (run.status, run.text) == ("COMPLETED", "6")
+    run = await run_agent(agent(max_steps=3)(sums), "Count")
+    assert run.error is not None
+    assert run.error.code == "STEP_LIMIT"

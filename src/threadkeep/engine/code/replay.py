@@ -152,7 +152,7 @@ class ReplayingCode:
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
-                    if begun.name == STEERING:
+                    if begun.kind == "take" and begun.name == STEERING:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)

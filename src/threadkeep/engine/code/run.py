@@ -48,6 +48,7 @@ from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
@@ -334,7 +335,7 @@ class _Serving:
     def _claim(self, claim: Claim) -> None:
         """Something new that the program wants done; it may have been done by an earlier run."""
         code = self._code
-        if len(self._claimed) >= MOST_OPEN_CLAIMS:
+        if not isinstance(claim, UsageClaim) and self._waited_for() >= MOST_OPEN_CLAIMS:
             message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
@@ -351,6 +352,10 @@ class _Serving:
         if not code.claims.is_recorded(open_.key):
             task = self._working[claim.id] = self._start(self._carry_out(claim, open_))
             task.add_done_callback(lambda _: self._working.pop(claim.id, None))
+
+    def _waited_for(self) -> int:
+        """How many claims count: usage ends by itself, and the program may report much of it at once."""
+        return sum(not isinstance(claim, UsageClaim) for _, claim in self._claimed.values())
 
     async def _carry_out(self, claim: Claim, open_: OpenClaim) -> None:
         try:
@@ -387,7 +392,7 @@ class _Serving:
         """The program has run a step, or no longer waits for a claim."""
         if bytes(done.value) or done.error is not None:
             if not self._steps.done(done):
-                self._code.send(Refused("NOT_RUNNING", "No step of this number runs.", done.re))
+                self._code.send(Refused(NOT_RUNNING, "No step of this number runs.", done.re))
             return
         claimed = self._claimed.pop(done.re, None)
         open_ = self._code.claims.cancel(done.re)
@@ -421,7 +426,7 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code == OUTCOME_UNKNOWN:
+        if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)

@@ -121,7 +121,7 @@ class ToolCalls:
             name,
             claim.title or "",
             claim.schema or {"type": "object"},
-            claim.timeout_s or 0,
+            0,  # the program keeps its own limit, and records how that ended
             is_own=True,
             effect=ToolEffect(claim.effect),
             title=claim.title or f"Call {name}",
