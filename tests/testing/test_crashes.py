@@ -44,7 +44,7 @@ async def test_agent_that_expects_unknown_outcomes_ends_well_everywhere():
         except OutcomeUnknown:
             return "Somebody will look at that."
 
-    report = await crash_everywhere(careful, "Refund order 7", steps={"refund": paid})
+    report = await crash_everywhere(careful, "Refund order 7", model=None, steps={"refund": paid})
     report.check()
     assert {it.run.status for it in report.crashes if it.run} == {"COMPLETED"}
     unknown = [it.run for it in report.crashes if it.run and it.outcome == "unknown"]

@@ -26,6 +26,8 @@ _KEY = re.compile(r"[a-z][a-z0-9-]{0,63}")
 AgentFunction = Callable[[Any], Any]
 ChooseFunction = Callable[[str, Effect, Callable[..., Any]], Callable[..., Any]]
 """What runs instead of a step's function: by the step's name and effect, and its own function."""
+NoteFailure = Callable[[BaseException], object]
+"""Hears the exception that ends a turn."""
 
 
 class Agent:
@@ -39,6 +41,7 @@ class Agent:
         self.tools = tools
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(fn))
         self._choose: ChooseFunction | None = None
+        self._note_failure: NoteFailure | None = None
         functools.update_wrapper(cast("Any", self), fn)
 
     def __call__(self, turn: Any) -> Any:
@@ -48,11 +51,18 @@ class Agent:
     def __repr__(self) -> str:
         return f"<agent {self.key} version {self.version}>"
 
-    def with_functions(self, choose: ChooseFunction) -> "Agent":
-        """The same agent for tests: `choose` says for each step what runs instead of its function."""
+    def with_functions(self, choose: ChooseFunction, note_failure: NoteFailure | None = None) -> "Agent":
+        """The same agent for tests: `choose` says for each step what runs instead of its function, and
+        `note_failure` hears the exceptions that end its turns.
+        """
         chosen = Agent(self.fn, self.declaration, self.tools)
-        chosen._choose = choose
+        chosen._choose, chosen._note_failure = choose, note_failure
         return chosen
+
+    def note_failure(self, error: BaseException) -> None:
+        """Its function has raised; only tests look at what that says."""
+        if self._note_failure is not None:
+            self._note_failure(error)
 
     def function_of(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
         """What a step runs now: its own function, except in tests."""

@@ -109,7 +109,7 @@ async def crash_everywhere(
     text: str,
     *,
     answers: Sequence[Any] = (),
-    model: Callable[[], ScriptedModel] = ScriptedModel,
+    model: Callable[[], ScriptedModel] | None = None,
     steps: Fakes | None = None,
     on: Sequence[Agent] = (),
     only: Container[int] | Container[str] | None = None,
@@ -120,9 +120,9 @@ async def crash_everywhere(
 ) -> CrashReport:
     """Runs an agent as `run_agent` does, then again and again with a crash right before and after a commit.
 
-    `model` makes a model for each run. `on` has other code to continue with; `only` the commits to try, by
-    number, name or position. With `kill`, a crash is the SIGKILL of a process. With `pause_everywhere`, the
-    function ends at every question, and runs again when that is answered.
+    `model` makes a model for each run; without it, one answers `OK.`. `on` has other code to continue with;
+    `only` the commits to try, by number, name or position. With `kill`, a crash is the SIGKILL of a process.
+    With `pause_everywhere`, the function ends at every question, and runs again when that is answered.
     """
     fakes, codes = steps or {}, on or (agent,)
     usual = {
@@ -141,7 +141,7 @@ async def crash_everywhere(
             agent=agent,
             text=text,
             answers=answers,
-            model=model,
+            model=model or ScriptedModel,
             fakes=fakes,
             timeout_s=timeout_s,
             settings={**usual, **settings},
