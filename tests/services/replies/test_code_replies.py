@@ -150,8 +150,6 @@ async def test_cost_that_is_no_amount_is_refused(cost: str):
     async def pays(turn: Turn) -> str:
         with pytest.raises(ValueError, match="`cost` can't be"):
             turn.usage("own/large", 10, 20, cost=cost)
-        with pytest.raises(ValueError, match="`input_tokens` is a whole number from 0; not -1"):
-            turn.usage("own/large", -1, 20)
         return "Done."
 
     async with running_app(agents=[of(pays)]) as app:

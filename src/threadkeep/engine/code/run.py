@@ -40,7 +40,7 @@ from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
-from threadkeep.engine.journal import CodeStarted, ReplayDiverged
+from threadkeep.engine.journal import CodeStarted, ReplayDiverged, StepBegun
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
@@ -114,6 +114,8 @@ async def run_code(
     try:
         try:
             for event in opening:
+                if isinstance(event, TurnResumed):
+                    serving.log_resumption()
                 yield event
             while True:
                 yield await stop.guard(steps.__anext__)
@@ -155,6 +157,15 @@ _REASONS: dict[StopReason, CancelReason] = {
     "interrupt": "hand_off",
     "hand_off": "hand_off",
 }
+
+
+_CARRIED_OUT = ("step", "model", "tool")
+
+
+def _told(begun: StepBegun) -> str:
+    """A claim for the log."""
+    told = f'"{begun.name}" (step {begun.step_id})'
+    return f"{told}, a write" if begun.kind == "step" and begun.effect == "write" else told
 
 
 class _Serving:
@@ -201,6 +212,25 @@ class _Serving:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def log_resumption(self) -> None:
+        """Says what was going on when the turn's node was lost."""
+        unfinished = [it for it in self._code.state.unfinished.values() if it.kind in _CARRIED_OUT]
+        log.info(
+            "turn %s continues after its node was lost; in progress then: %s",
+            self._code.turn.id,
+            ", ".join(map(_told, unfinished)) or "nothing",
+        )
+
+    def _log_unclaimed(self) -> None:
+        """Says what an earlier run had begun and this one has not asked for: a question, reworded since."""
+        state, claims = self._code.state, self._code.claims
+        if left := [it for key, it in state.unfinished.items() if not claims.has_claimed(key)]:
+            log.warning(
+                "turn %s: its code no longer asks for what it had begun: %s. An answer to that is not used",
+                self._code.turn.id,
+                ", ".join(map(_told, left)),
+            )
 
     def left_over(self) -> Iterator[TurnStep]:
         """What was on its way when the turn stopped, and nothing has waited for."""
@@ -384,6 +414,8 @@ class _Serving:
         """The function has returned or failed."""
         code = self._code
         code.claims.check_end()
+        if end.status == "completed":
+            self._log_unclaimed()
         if end.status == "completed" and end.text:
             self._say_itself(Text(storable(end.text)))
         code.outlet.fail(Ended(self._end_of(end), bytes(end.state)))
@@ -394,7 +426,7 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code == OUTCOME_UNKNOWN:
+        if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)
@@ -475,4 +507,5 @@ class _Serving:
     async def _pause(self) -> None:
         """Ends the run when it has waited for nothing but its user."""
         await self._code.activity.rest(self._code.around.pause_after_s)
+        self._log_unclaimed()
         raise Paused(self._code.activity.requests)
