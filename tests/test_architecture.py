@@ -159,6 +159,8 @@ SHORT_LIVED = {
     "threadkeep.runtime.steering.SteeringMessages.take_in": "one write; the turn waits for it",
     "threadkeep.engine.call_tasks.CallTasks.listen": "a user's decisions; the turn waits for it",
     "threadkeep.engine.code.run._Serving._start": "a part of one turn; an error ends the turn",
+    "threadkeep.engine.code.check.difference": "both sides of one check, which waits for them",
+    "threadkeep.services.replies.code_checks.CodeChecks.begin": "one check; an error is a line of the log",
     "threadkeep.engine.code.tool_calls.ToolCalls.open": "one list of tools; what calls them waits for it",
     "threadkeep.engine.call_tasks.CallTasks.start": "one tool call; the turn waits for it",
     "threadkeep.services.approvals.Approvals.decide": "one write; the request waits for it",

@@ -142,7 +142,7 @@ async def test_an_agent_that_blocks_the_loop_is_named_and_does_not_answer(
     let_go.set()
     assert (await serve_steps(run)).text == "done"
     await until(lambda: run.answers)
-    assert len(caplog.messages) == 2
+    await until(lambda: len(caplog.messages) == 2)
     assert "no longer blocks" in caplog.messages[1]
     assert programs.blocked_total_s > 0
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import enum
 import logging
 from typing import Any
 
@@ -89,6 +90,40 @@ async def test_another_exception_is_logged_with_its_place_and_without_what_it_sa
     assert "ValueError" in text
     assert "KeyError" in text
     assert "secret" not in text.replace('ValueError("secret")', "").replace('KeyError("first secret")', "")
+
+
+async def test_a_mistake_in_the_use_of_a_turn_is_explained_in_the_log(caplog: pytest.LogCaptureFixture):
+    @agent()
+    async def it(turn: Turn) -> None:
+        async def outer() -> None:
+            await turn.step(number, 7, effect="read")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(turn.step(outer, effect="read"))
+
+    await fails(it)
+    assert "StepInsideStep: The step `number` is inside the step `" in caplog.text
+    assert "Call the function directly, or make the outer step a plain function." in caplog.text
+
+
+async def test_a_result_that_is_refused_is_explained_in_the_log_without_its_value(
+    caplog: pytest.LogCaptureFixture,
+):
+    class Color(enum.Enum):
+        RED = "red"
+
+    async def color() -> Color:
+        return "secret"  # type: ignore[return-value]
+
+    @agent()
+    async def it(turn: Turn) -> None:
+        await turn.step(color, effect="read")
+
+    color.__annotations__["return"] = Color  # not known by its name outside this test
+    end = await fails(it)
+    assert end.error is not None and "secret" in end.error.message
+    explained = [it for it in caplog.text.splitlines() if ".errors.StepResultInvalid" in it]
+    assert explained and all(it.endswith("color returned something else than it says.") for it in explained)
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])

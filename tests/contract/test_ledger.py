@@ -156,6 +156,19 @@ async def test_usage_is_summed_by_what_is_asked_for(store: Store):
     assert day == UsageSum({}, "USD", 1, 2, 20, 10, 0, 0, estimated=False, cost=15, unpriced=0)
 
 
+async def test_a_cost_that_a_program_reports_is_kept_and_counts_in_no_budget(store: Store):
+    payer = await payer_of(store)
+    said = Cost.of(9 * 10**18, "USD")
+    for ours in (None, None, 7):
+        await store.ledger.charge(charge(payer, ours, is_reported=True, reported_cost=said))
+    await store.ledger.charge(charge(payer, 8))
+    (all_,) = await store.ledger.usage(ALL_DAYS, [])
+    assert (all_.calls, all_.cost, all_.unpriced, all_.reported) == (4, 15, 2, 3)
+    assert all_.reported_cost == 27 * 10**18
+    budget = Budget(BudgetScope.USER, payer.user_id, DAY, 100)
+    assert await state(store, budget) == (15, 0)
+
+
 async def test_sums_beyond_the_numbers_of_the_database_are_exact(store: Store):
     payer = await payer_of(store)
     for _ in range(3):

@@ -17,14 +17,22 @@ from tests.making import (
     said,
 )
 from threadkeep.clock import system_clock
-from threadkeep.domain.agent import Agent, AgentCode, AgentIcon, AgentSettings, AuditEntry, Code, Visibility
+from threadkeep.domain.agent import (
+    Agent,
+    AgentCode,
+    AgentIcon,
+    AgentSettings,
+    AuditEntry,
+    Code,
+    Visibility,
+    WorkerState,
+)
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import StorageConflict, StorageError, StorageRefused
 from threadkeep.domain.events import Done, Text
 from threadkeep.domain.ids import MessageId, new_uuid
 from threadkeep.domain.message import MessageStatus, Usage
 from threadkeep.domain.turn import ALL_ACTIVE, Lease, OpenStep, TurnCode, TurnStatus
-from threadkeep.domain.worker import WorkerState
 from threadkeep.storage.code.states import MOST_STATE_BYTES
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.store import Store

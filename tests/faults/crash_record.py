@@ -198,7 +198,7 @@ async def record(server: PostgresServer) -> tuple[list[Interrupted], list[str]]:
         return found, await asyncio.gather(*losing)
 
 
-def page(found: Sequence[Interrupted], losses: Sequence[str], seconds: float) -> str:
+def page(found: Sequence[Interrupted], losses: Sequence[str], commit: str, seconds: float) -> str:
     """The record."""
     columns = [(database, number) for database, numbers in SIGNALS.items() for number in numbers]
     cells: dict[Position, dict[tuple[str, signal.Signals], str]] = {}
@@ -215,7 +215,7 @@ def page(found: Sequence[Interrupted], losses: Sequence[str], seconds: float) ->
     wrong = sum(it.problem is not None for it in found)
     date = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
     return (
-        f"{date}, commit `{_commit()}`: {len(found)} interruptions in {seconds / 60:.0f} minutes; "
+        f"{date}, commit `{commit}`: {len(found)} interruptions in {seconds / 60:.0f} minutes; "
         f"{wrong} turns ended in another way than documented.\n\n"
         + "\n".join((*(f"| {' | '.join(it)} |" for it in head), *rows))
         + "".join(f"\n\n{it}" for it in losses)
@@ -230,13 +230,13 @@ def _commit() -> str:
 
 def main() -> int:
     """Writes the record; fails if a turn ended otherwise than documented."""
-    began = monotonic()
+    began, commit = monotonic(), _commit()
     with PostgresServer() as server:
         asyncio.run(migrate(server.create_database(TEMPLATE)))
         found, losses = asyncio.run(record(server))
     before, _, rest = RECORD.read_text(encoding="utf-8").partition(BEGINS)
     after = rest.partition(ENDS)[2]
-    written = page(found, losses, monotonic() - began)
+    written = page(found, losses, commit, monotonic() - began)
     RECORD.write_text(f"{before}{BEGINS}{written}{ENDS}{after}", encoding="utf-8")
     wrong = [it for it in found if it.problem is not None]
     print(f"{len(found)} interruptions, {len(wrong)} of them felt; {RECORD}")

@@ -23,7 +23,8 @@ OVER = ("COMPLETED", "FAILED", "CANCELLED")
 async def settings_on(
     database: str, model: ScriptedModel, folder: Path, postgres: Postgres, **settings: Any
 ) -> AsyncGenerator[Settings]:
-    """Those of nodes that share an empty database of this kind."""
+    """Those of nodes that share an empty database of this kind; their programs pause at once for the user."""
+    settings = {"agents_pause_after_s": 0.05, **settings}
     if database == "sqlite":
         yield settings_of(model, folder, f"sqlite:///{folder}/data/threadkeep.db", **settings)
         return

@@ -26,7 +26,6 @@ pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
 
 SAID = "Order 7 costs 120 €.\n\nYour money is back."
 WAIT_S = 30
-HURRIED: dict[str, Any] = {"agents_pause_after_s": 0.1}
 
 
 class Shop:

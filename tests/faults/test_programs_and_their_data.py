@@ -23,7 +23,6 @@ from threadkeep.agents import BudgetExceeded, Turn, agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.turn import TurnCode
-from threadkeep.engine.code import run
 from threadkeep.runtime import heartbeat
 from threadkeep.storage.database import bus
 from threadkeep.storage.database.connector import Statement
@@ -50,11 +49,10 @@ async def settings(
 ) -> AsyncIterator[Settings]:
     """Nodes on one empty database, once of each kind, that lose no time."""
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.05)
     monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
     WRITES.clear()
     GATES.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 

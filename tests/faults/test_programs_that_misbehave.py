@@ -50,11 +50,10 @@ async def settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Settings]:
     """A node on an empty database, once of each kind, that waits for nothing longer than it must."""
-    monkeypatch.setattr(run, "PAUSE_AFTER_S", 0.05)
     monkeypatch.setattr(run, "CANCEL_GRACE_S", 0.05)
     for world in (WRITES, HEARD, OVER, TASKS, KEPT):
         world.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
 from tests.runtime.nodes import DEAD, Nodes
-from threadkeep.domain.agent import AgentCode, BlockedLoop, Code, Places
+from threadkeep.domain.agent import AgentCode, BlockedLoop, Code, Places, WorkerState
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.events import LogChunk, Notice
 from threadkeep.domain.turn import ActiveFilter, Lease, TurnCode, TurnStatus
-from threadkeep.domain.worker import WorkerState
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.log.format import decode_chunk
@@ -154,7 +153,8 @@ async def test_user_of_a_turn_without_its_program_is_told_once_whichever_nodes_l
     assert [it.id for it in seen] == [begun.turn.id, late.turn.id]
     # Its program comes, and the turn ends with what its log says, the notice included.
     nodes.start(bus=bus, programs=FakePrograms(Code("orders", 2)))
-    await until(lambda: has_ended(store, begun))
+    for it in (begun, late):
+        await until(lambda it=it: has_ended(store, it))
     assert await store.absences.waiting() == {}
 
 

@@ -383,6 +383,8 @@ CREATE TABLE tk_ledger (
     model text,
     output_tokens bigint NOT NULL,
     purpose text NOT NULL,
+    reported boolean NOT NULL DEFAULT false,
+    reported_cost bigint,
     turns bigint NOT NULL,
     user_id text NOT NULL,
     CONSTRAINT tk_ledger_pkey PRIMARY KEY (id),

@@ -404,7 +404,9 @@ CREATE TABLE tk_ledger (
     currency text,
     turns bigint NOT NULL,
     at bigint NOT NULL,
-    day text NOT NULL
+    day text NOT NULL,
+    reported boolean NOT NULL DEFAULT FALSE,
+    reported_cost bigint
 );
 CREATE TABLE tk_let_go_texts (
     id integer NOT NULL PRIMARY KEY,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from threadkeep.agents import StepInsideStep, Turn, agent, tool
-from threadkeep.testing import Say, ScriptedModel, StepNotFaked, UseTool, run_agent
+from threadkeep.testing import NotDeterministic, Say, ScriptedModel, StepNotFaked, UseTool, run_agent
 
 
 async def find_order(text: str) -> int:
@@ -111,6 +111,25 @@ async def test_failed_agent_has_an_error_and_its_test_the_exception(caplog: pyte
     assert (run.error.code, "secret" in run.error.message) == ("AGENT_FAILED", False)
     assert isinstance(run.exception, RuntimeError) and "secret" in repr(run)
     assert "RuntimeError: secret" in caplog.text
+
+
+async def test_agent_that_does_something_else_when_it_runs_again_fails_its_test():
+    runs: list[int] = []
+
+    @agent()
+    async def counts(turn: Turn) -> str:
+        runs.append(len(runs))
+        return await turn.step(paid, len(runs), effect="read")
+
+    with pytest.raises(NotDeterministic) as refused:
+        await run_agent(counts, "Hi")
+    assert str(refused.value) == (
+        "counts isn't deterministic: at its start, the first run asked for paid, this one for paid with "
+        "other arguments"
+    )
+    assert len(runs) == 2
+    run = await run_agent(counts, "Hi", check=False)
+    assert (run.text, len(runs)) == ("paid 3", 3)
 
 
 async def test_mistake_in_the_agent_is_told_in_full():

@@ -74,7 +74,7 @@ def _read(step: Step, value: Raw) -> Any:
         return decode(value, step.kind)
     except Unstorable as exc:
         raise StepResultInvalid(
-            f"What is recorded of `{step.name}` isn't what it says it returns: {exc}."
+            f"What is recorded of `{step.name}` isn't what it says it returns", str(exc)
         ) from exc
 
 
@@ -189,8 +189,9 @@ class _Attempts:
         except Unstorable as exc:
             kind = class_of(value)
             raise StepResultInvalid(
-                f"{step.name} returned a {kind}, which can't be stored: {exc}. Return plain values, "
-                "dataclasses, pydantic or msgspec values."
+                f"{step.name} returned a {kind}, which can't be stored",
+                str(exc),
+                "Return plain values, dataclasses, pydantic or msgspec values.",
             ) from exc
         if len(encoded) > MOST_RESULT_BYTES:
             raise StepResultTooLarge(
@@ -200,7 +201,7 @@ class _Attempts:
         try:
             decode(encoded, step.kind)
         except Unstorable as exc:
-            raise StepResultInvalid(f"{step.name} returned something else than it says: {exc}.") from exc
+            raise StepResultInvalid(f"{step.name} returned something else than it says", str(exc)) from exc
         return encoded
 
 
@@ -230,7 +231,7 @@ def _usage_claim(id_: int, usage: Usage, scope: str, step: int | None) -> UsageC
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
         cache_read_tokens=usage.cache_read_tokens,
-        cost=usage.cost,
+        cost=None if usage.cost is None else str(usage.cost),
         scope=scope,
         step=step,
     )

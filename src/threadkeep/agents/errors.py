@@ -35,6 +35,11 @@ class TurnError(Exception):
     code: str | None = None
     """The code of the turn's error, if it ends the turn."""
 
+    @property
+    def hint(self) -> str | None:
+        """What the program's log says of it: nothing that comes from the turn's user, nor from a step."""
+        return None
+
 
 class AgentError(TurnError):
     """Ends the turn with a sentence for its user."""
@@ -62,9 +67,25 @@ class StepFailed(TurnError):
 class StepResultInvalid(TurnError):
     """A step returned what can't be stored."""
 
+    def __init__(self, what: str, reason: str = "", advice: str = "") -> None:
+        super().__init__(what, reason, advice)
+
+    def __str__(self) -> str:
+        return _explained(*self.args)
+
+    @property
+    def hint(self) -> str:
+        """Without the reason, which may quote a value."""
+        return _explained(self.args[0], "", self.args[2])
+
 
 class StepResultTooLarge(TurnError):
     """A step returned too much."""
+
+    @property
+    def hint(self) -> str:
+        """What it says: it names sizes."""
+        return str(self)
 
 
 class Denied(TurnError):
@@ -105,6 +126,11 @@ class StepLimit(TurnError):
 class TurnMisused(TurnError):
     """A mistake in the agent's code."""
 
+    @property
+    def hint(self) -> str:
+        """What it says: it names code."""
+        return str(self)
+
 
 class AmbiguousStep(TurnMisused):
     """Two steps at once that nothing tells apart."""
@@ -120,6 +146,17 @@ class NotInAStep(TurnMisused):
 
 class NotJson(TurnMisused):
     """Arguments or a state that can't be written as JSON."""
+
+    def __init__(self, what: str, reason: str = "", advice: str = "") -> None:
+        super().__init__(what, reason, advice)
+
+    def __str__(self) -> str:
+        return _explained(*self.args)
+
+    @property
+    def hint(self) -> str:
+        """Without the reason, which may quote a value."""
+        return _explained(self.args[0], "", self.args[2])
 
 
 class StateReadOnly(TurnMisused):
@@ -140,3 +177,9 @@ class TurnSuspended(TurnCancelled):
 
 class AgentsNotLoaded(Exception):
     """The agents that were named can't be imported."""
+
+
+def _explained(what: str, reason: str, advice: str) -> str:
+    """What is wrong, why, and what to do, as sentences."""
+    given = f"{what}: {reason}" if reason else what, advice
+    return " ".join(it if it.endswith(".") else f"{it}." for it in given if it)

@@ -54,7 +54,7 @@ _ENDS_AN_ITERATION = (StopIteration, StopAsyncIteration)
 
 def record(error: BaseException) -> ProgramError:
     """An exception as it is recorded: without its traceback."""
-    kind = type(error)
+    kind = error.__class__
     return ProgramError(f"{kind.__module__}.{kind.__qualname__}", message_of(error), _arguments(error))
 
 
@@ -122,8 +122,8 @@ def leading(error: BaseException) -> BaseException:
 
 
 def without_values(error: BaseException, most: int = 10) -> BaseException:
-    """An exception for the log: its class, its traceback, its causes and those that it groups, without what
-    they say; so many of them at most, one in another.
+    """An exception for the log: its class, its traceback, its causes and those that it groups; so many of
+    them at most, one in another. Only ours say what is wrong.
     """
     bare = _bare(error, most).with_traceback(error.__traceback__)
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
@@ -133,9 +133,15 @@ def without_values(error: BaseException, most: int = 10) -> BaseException:
 
 
 def _bare(error: BaseException, most: int) -> BaseException:
+    if not isinstance(error, BaseExceptionGroup) or most < 2:
+        return _named(cast("BaseException", error))
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
+
+
+def _named(error: BaseException) -> Exception:
     kind = type(error)
-    if isinstance(error, BaseExceptionGroup) and most > 1:
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
     named = {"__module__": kind.__module__}
-    return cast("type[Exception]", type(kind.__qualname__, (Exception,), named))()
+    bare = cast("type[Exception]", type(kind.__qualname__, (Exception,), named))
+    hint = error.hint if isinstance(error, TurnError) and kind.__module__ == TurnError.__module__ else None
+    return bare(hint) if hint else bare()

@@ -62,7 +62,7 @@ def _hints(fn: Callable[..., Any], name: str) -> dict[str, Any]:
 
 
 def _default(value: Any) -> Any:
-    """A struct copies empty collections only; others are made anew."""
+    """A struct copies empty collections only; a factory makes each of the others."""
     if value and type(value) in (list, dict, set):
         return msgspec.field(default_factory=lambda: type(value)(value))
     return value

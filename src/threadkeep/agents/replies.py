@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, cast
 
 import msgspec
@@ -9,6 +10,8 @@ import msgspec
 from threadkeep.agents.errors import NotJson
 from threadkeep.agents.json_schemas import schema_of
 from threadkeep.agents.values import Unstorable, decode, plain
+from threadkeep.domain.errors import InvalidRequest
+from threadkeep.domain.money import parse_amount
 from threadkeep.wire.programs import ModelMessageItem, ModelReply, ModelToolCall
 
 
@@ -20,7 +23,15 @@ class Usage:
     input_tokens: int
     output_tokens: int
     cache_read_tokens: int = 0
-    cost: str | None = None
+    cost: str | Decimal | None = None
+    """In the currency of the server's prices."""
+
+    def __post_init__(self) -> None:
+        if self.cost is not None:
+            try:
+                parse_amount(str(self.cost))
+            except InvalidRequest as exc:
+                raise ValueError(f"`cost` can't be {self.cost!r}. {exc.message}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +88,7 @@ def _read_message(given: "ModelMessageItem | dict[str, Any] | str") -> ModelMess
         return msgspec.convert(plain(given), ModelMessageItem)
     except (Unstorable, msgspec.ValidationError) as exc:
         raise NotJson(
-            f"A message for a model is a text, or has `role` (user, assistant) and `content`: {exc}."
+            "A message for a model is a text, or has `role` (user, assistant) and `content`", str(exc)
         ) from exc
 
 

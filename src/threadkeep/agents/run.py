@@ -33,6 +33,7 @@ from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     NOTHING,
     Ack,
     Cancel,
@@ -59,10 +60,6 @@ GRACE_S = 2.0
 """How long `finally` blocks may take."""
 MOST_PASSES = 5
 """How often the loop runs at most until the code has reacted to a result."""
-
-
-_PLACES_FOR_USAGE = 4
-"""What a model call has used is claimed without waiting."""
 
 
 class Threading(Protocol):
@@ -110,7 +107,7 @@ class FunctionRun:
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
-        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS - _PLACES_FOR_USAGE)
+        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS)
         self._ids = itertools.count(1)
         self._open: dict[int, asyncio.Future[Run | Result]] = {}
         self._names: dict[int, str] = {}
@@ -158,6 +155,12 @@ class FunctionRun:
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
+        if not self.start.is_check:
+            self._log(error)
+        code = telling.code if isinstance(telling, TurnError) else None
+        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
+
+    def _log(self, error: BaseException) -> None:
         bare = without_values(error)
         log.error(
             'agent "%s" failed in turn %s',
@@ -165,8 +168,6 @@ class FunctionRun:
             self.start.turn,
             exc_info=(type(bare), bare, bare.__traceback__),
         )
-        code = telling.code if isinstance(telling, TurnError) else None
-        return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
 
     def _cancelled_end(self) -> End:
         return End("cancelled", state=self._state_or_nothing())
@@ -250,6 +251,8 @@ class FunctionRun:
 
     def _refuse(self, refused: Refused) -> None:
         log.error('agent "%s": the server refused a message: %s', self.agent.key, refused.message)
+        if refused.code == NOT_RUNNING:
+            return  # the step has ended for the server, which says how
         if refused.re is not None:
             kind = AmbiguousStep if refused.code == AMBIGUOUS else TurnMisused
             self._fail(refused.re, kind(refused.message))
@@ -423,7 +426,7 @@ def _is_any_ready(tasks: Iterable["asyncio.Task[Any]"]) -> bool:
     """Whether a task is about to run, or has ended without its waiters knowing yet.
 
     One loop, because it is asked for every result, of all tasks. One that has ended waits for nothing,
-    either; it leaves the run's tasks when its waiters are told.
+    either; it leaves the run's tasks when its waiters learn of that.
     """
     for task in tasks:
         waits_for = getattr(task, "_fut_waiter", None)

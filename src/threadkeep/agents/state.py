@@ -24,7 +24,7 @@ def encode_state(state: Mapping[str, Any]) -> bytes:
             state, default=_as_json, allow_nan=False, ensure_ascii=False, separators=(",", ":")
         ).encode()
     except (TypeError, ValueError, RecursionError) as exc:
-        raise NotJson(f"`turn.state` can't be stored: {exc}. It takes what JSON has, and bytes.") from exc
+        raise NotJson("`turn.state` can't be stored", str(exc), "It takes what JSON has, and bytes.") from exc
     if len(encoded) > MOST_STATE_BYTES:
         raise NotJson(f"`turn.state` has {len(encoded)} bytes; the most is {MOST_STATE_BYTES}.")
     return encoded

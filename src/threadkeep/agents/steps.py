@@ -63,7 +63,7 @@ class Step(Struct, frozen=True, kw_only=True):
         return self.scope, self.name, self.hash
 
     def claim(self, id_: int) -> StepClaim:
-        """What the server is told of it."""
+        """What the server needs to know of it."""
         return StepClaim(
             id=id_,
             name=self.name,
@@ -219,8 +219,10 @@ def _hash(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], key: object)
     except Unstorable as exc:
         what = "key" if key is not None else "arguments"
         raise NotJson(
-            f"The {what} of step `{name}` can't be written as JSON: {exc}. Pass plain values, and keep "
-            "clients and handles in globals or closures; or give the step a `key`."
+            f"The {what} of step `{name}` can't be written as JSON",
+            str(exc),
+            "Pass plain values, and keep clients and handles in globals or closures; or give the step a "
+            "`key`.",
         ) from exc
 
 
@@ -251,7 +253,7 @@ def _look_at(fn: Callable[..., Any], name: str) -> _Known:
     try:
         return _Known(result_type(fn), streams=False)
     except Unstorable as exc:
-        raise NotJson(f"What step `{name}` returns can't be known: {exc}.") from exc
+        raise NotJson(f"What step `{name}` returns can't be known", str(exc)) from exc
 
 
 def _closes_over(fn: Callable[..., Any]) -> bool:

@@ -71,7 +71,7 @@ class Tool(Generic[P, R_co]):
         try:
             return cast("dict[str, Any]", plain(bound.arguments))
         except Unstorable as exc:
-            raise NotJson(f"The arguments of `{self.name}` can't be shown to its user: {exc}.") from exc
+            raise NotJson(f"The arguments of `{self.name}` can't be shown to its user", str(exc)) from exc
 
 
 @overload

@@ -5,6 +5,7 @@ import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
@@ -63,6 +64,8 @@ GivenTool = Callable[..., Any]
 MOST_FILE_BYTES = 32 * 1024 * 1024
 MOST_SCOPE_CHARACTERS = 256
 MOST_ROUNDS = 200
+MOST_READ = 100_000
+"""How many characters of a result a model reads."""
 """How often `run` asks the model at most."""
 
 _UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
@@ -114,7 +117,7 @@ class Turn(TurnFacts):
         try:
             passages = tuple(it if isinstance(it, HitItem) else convert(dict(it), HitItem) for it in hits)
         except (Unstorable, TypeError, ValueError) as exc:
-            raise NotJson(f"What a turn cites has a `text`: {exc}.") from exc
+            raise NotJson("What a turn cites has a `text`", str(exc)) from exc
         await self._run.show(checked("turn.cite", HitsItem(passages, storable(query))))
 
     async def attach(self, name: str, content: bytes | str | Path, media_type: str | None = None) -> None:
@@ -353,7 +356,8 @@ class Turn(TurnFacts):
             return (await self._call_server(call.name, call.arguments, call.id)).text
         step = tool_step(tool, call.arguments, call.id, self._scope)
         returned = await take(self._run, self._shared.steps, step)
-        return returned if isinstance(returned, str) else encode(returned).decode()
+        text = returned if isinstance(returned, str) else encode(returned).decode()
+        return text if len(text) <= MOST_READ else f"{text[:MOST_READ]}\n[The rest is cut off.]"
 
     # Tools
 
@@ -450,7 +454,7 @@ class Turn(TurnFacts):
         output_tokens: int,
         *,
         cache_read_tokens: int = 0,
-        cost: str | None = None,
+        cost: str | Decimal | None = None,
     ) -> "asyncio.Future[Any]":
         """Reports a model call that the agent made itself. It needn't be awaited."""
         return report(
@@ -480,7 +484,7 @@ class Turn(TurnFacts):
         try:
             encoded = Raw(encode(value))
         except Unstorable as exc:
-            raise NotJson(f"What is saved can't be written as JSON: {exc}.") from exc
+            raise NotJson("What is saved can't be written as JSON", str(exc)) from exc
 
         def make(id_: int) -> SaveClaim:
             return SaveClaim(

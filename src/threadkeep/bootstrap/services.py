@@ -54,10 +54,12 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.services.replies.reply_places import ReplyPlaces
 from threadkeep.services.replies.resumed_turns import ResumedTurns
 from threadkeep.services.replies.steps import Steps
@@ -97,6 +99,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     talks = _build_talks(settings, adapters, parts, await _start_turns(settings, adapters, parts))
     services = _build_services(settings, adapters, parts, talks, live_gateways)
     started.push_async_callback(parts.places.close)
+    started.push_async_callback(parts.code_checks.close)
     started.push_async_callback(services.completions.close)
     started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
@@ -160,6 +163,8 @@ class _Parts:
     equipment: Equipment
     places: ReplyPlaces
     creations: Creations
+    program_starts: ProgramStarts
+    code_checks: CodeChecks
 
 
 def _build_parts(
@@ -176,6 +181,7 @@ def _build_parts(
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
     tools = build_tools(settings, adapters, catalog, roles, retriever, node)
+    starts = ProgramStarts(store, node.programs)
     return _Parts(
         catalog=catalog,
         caps=caps,
@@ -198,6 +204,8 @@ def _build_parts(
         ),
         places=ReplyPlaces(adapters.allowances, node.runner.count_of, adapters.loops),
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
+        program_starts=starts,
+        code_checks=CodeChecks(store, starts, is_on=settings.check_agents),
     )
 
 
@@ -210,7 +218,8 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         store,
         replies,
         requests,
-        node.programs,
+        parts.program_starts,
+        parts.code_checks,
         adapters.metrics,
         patience_s=settings.agents_patience_s,
         pause_after_s=settings.agents_pause_after_s,
@@ -283,6 +292,7 @@ def _build_services(
         executions=Executions(store, turns, history, clock),
         receipts=Receipts(store, turns),
         steps=Steps(store, turns),
+        code_checks=parts.code_checks,
         reruns=Reruns(store, parts.equipment, parts.places, caps),
         completions=Completions(
             store,

@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             port=getattr(given, "port", None),
             processes=getattr(given, "processes", None),
             agents=getattr(given, "agents", None),
+            check_agents=getattr(given, "check_agents", None),
             require_token=getattr(given, "require_token", None),
             data=given.data,
         )

@@ -58,6 +58,12 @@ def add_serve(command: argparse.ArgumentParser) -> None:
         help="an agent in code to run, or a list of them; can be given several times",
     )
     command.add_argument(
+        "--check-agents",
+        action="store_true",
+        default=None,
+        help="after each turn of an agent in code, run its function again and log what differs",
+    )
+    command.add_argument(
         "--reload",
         action="store_true",
         help="for development: start again when a Python file in the folder of an agent changes; running "
@@ -179,6 +185,8 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     if (file := settings_file().absolute()).exists():
         yield f"Settings: {file}"
     yield f"Model: {_model(settings)}"
+    if settings.agents and settings.check_agents:
+        yield "Agents in code are checked after each turn: what they do outside steps happens twice."
     yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 

@@ -29,8 +29,9 @@ class TurnStart:
 
     @staticmethod
     def of(turn: Turn) -> "TurnStart":
-        """The first event of a turn."""
-        return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, turn.model)
+        """The first event of a turn. A program may ask no model, or others."""
+        model = turn.model if turn.code is None else None
+        return TurnStart(turn.conversation_id, turn.user_message_id, turn.assistant_message_id, model)
 
 
 @dataclass(frozen=True, slots=True)

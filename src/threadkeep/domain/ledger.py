@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.ids import AgentId, TurnId, UserId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.money import Budget, Payer, Purpose
+from threadkeep.domain.money import Budget, Cost, Payer, Purpose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,10 @@ class Charge:
     """Whether it is its turn's first, so that turns can be counted."""
     reservation_id: str
     """What was reserved for it, if anything was: its turn's id, or its own."""
+    is_reported: bool = False
+    """Whether a program made it itself, and reported it afterwards."""
+    reported_cost: Cost | None = None
+    """What the program says that it cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,10 @@ class UsageSum:
     """In trillionths, of the calls whose cost is known."""
     unpriced: int
     """How many calls have no known cost."""
+    reported: int = 0
+    """How many calls programs made themselves, and reported afterwards."""
+    reported_cost: int = 0
+    """In trillionths, what they say that these cost."""
 
 
 DIMENSIONS = ("day", "user", "agent", "key", "model", "purpose")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from threadkeep.domain.money import Cost
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.gateway import TextBlock, ThinkingBlock
 from threadkeep.wire.programs import NOTHING, ClaimKind, Effect, ProgramError
@@ -77,7 +78,7 @@ class CodeStarted(Struct, frozen=True, omit_defaults=True, tag="code"):
     sdk: str = ""
 
 
-class CallPaid(Struct, frozen=True, tag="paid"):
+class CallPaid(Struct, frozen=True, omit_defaults=True, tag="paid"):
     """Which model call the usage event after this is of: what was reserved for it, and when it was made.
 
     Only where a turn can make several calls at once; elsewhere both are the turn's.
@@ -85,6 +86,10 @@ class CallPaid(Struct, frozen=True, tag="paid"):
 
     reservation_id: str
     at: int
+    is_reported: bool = False
+    """Whether the program made it itself, so that nothing was reserved."""
+    reported_cost: Cost | None = None
+    """What the program says that it cost."""
 
 
 class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):

@@ -34,6 +34,7 @@ from threadkeep.services.outside import Outside
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.queue import Queue
 from threadkeep.services.receipts import Receipts
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.steps import Steps
 from threadkeep.services.reports import Reports
 from threadkeep.services.reruns import Reruns
@@ -78,6 +79,7 @@ class Services:
     import_runs: ImportRuns
     receipts: Receipts
     steps: Steps
+    code_checks: CodeChecks
     feedback: Feedbacks
     reruns: Reruns
     memories: Memories

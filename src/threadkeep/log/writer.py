@@ -204,6 +204,8 @@ class TurnLog:
             day=day_of(called_at, self._zone),
             is_first=not self.folding.has_usage,
             reservation_id=paid.reservation_id if paid else self.turn_id,
+            is_reported=paid is not None and paid.is_reported,
+            reported_cost=paid.reported_cost if paid else None,
         )
 
     def show_stored(self, chunk: LogChunk, events: Sequence[TurnEvent]) -> None:

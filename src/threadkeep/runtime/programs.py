@@ -5,9 +5,8 @@ import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from threadkeep.domain.agent import ABSENT, BlockedLoop, Code, Served
+from threadkeep.domain.agent import ABSENT, BlockedLoop, Code, Served, WorkerState
 from threadkeep.domain.turn import TurnCode
-from threadkeep.domain.worker import WorkerState
 from threadkeep.engine.code.programs import Programs
 from threadkeep.storage.code.programs import SqlPrograms
 from threadkeep.version import __version__

@@ -405,6 +405,11 @@ class ProgramAccount:
         """Pays for one call, which has this name in the turn, with all that it takes to get a reply."""
         return CallAccount(self._spending, self._held, self._payer, self._limits, name)
 
+    def own_call(self, cost: str | None) -> CallPaid:
+        """A call that the program made itself just now, with what it says that it cost."""
+        reported = None if cost is None else self._spending.cost(parse_amount(cost))
+        return CallPaid(new_uuid(), self._spending.now, is_reported=True, reported_cost=reported)
+
 
 class CallAccount(Account):
     """Pays for one model call of a program's turn, whose log charges it when it stores its usage."""

@@ -101,4 +101,6 @@ def _added(one: UsageSum, other: UsageSum) -> UsageSum:
         cache_write_tokens=one.cache_write_tokens + other.cache_write_tokens,
         estimated=one.estimated or other.estimated,
         unpriced=one.unpriced + other.unpriced,
+        reported=one.reported + other.reported,
+        reported_cost=one.reported_cost + other.reported_cost,
     )

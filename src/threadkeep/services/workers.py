@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from threadkeep.domain.agent import SeenWorker
 from threadkeep.domain.errors import Forbidden
 from threadkeep.domain.user import User
-from threadkeep.domain.worker import SeenWorker
 from threadkeep.runtime.node import Node
 from threadkeep.runtime.programs import NodePrograms
 from threadkeep.storage.store import Store

@@ -47,6 +47,14 @@ class RunningSettings(LimitSettings, frozen=True, kw_only=True, forbid_unknown_f
             "again when the user has answered.",
         ),
     ] = 1
+    check_agents: Annotated[
+        bool,
+        Meta(
+            description="After each turn of an agent in code, run its function again against what is "
+            "recorded, and log where it does something else; same as --check-agents. Code outside steps then "
+            "runs twice."
+        ),
+    ] = False
     resume_within_hours: Annotated[
         float,
         Meta(

@@ -3,7 +3,7 @@
 They need only Threadkeep itself. docs/testing.md shows how to use them.
 """
 
-from threadkeep.testing.agents import AgentRun, StepNotFaked, StepRuns, run_agent
+from threadkeep.testing.agents import AgentRun, NotDeterministic, StepNotFaked, StepRuns, run_agent
 from threadkeep.testing.app import RunningApp, running_app, scripted_settings
 from threadkeep.testing.crashes import Crash, CrashReport, crash_everywhere
 from threadkeep.testing.listening import listening
@@ -47,6 +47,7 @@ __all__ = [
     "Hang",
     "NoEnd",
     "NoUsage",
+    "NotDeterministic",
     "Outcome",
     "Pause",
     "Ping",

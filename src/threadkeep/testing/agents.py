@@ -13,7 +13,8 @@ import msgspec
 from threadkeep.agents import Agent, AgentError
 from threadkeep.client import Client, ClientError, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
-from threadkeep.testing.app import running_app
+from threadkeep.domain.user import LOCAL, User, UserRole
+from threadkeep.testing.app import RunningApp, running_app
 from threadkeep.testing.diaries import Diary
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.approvals import ApprovalView
@@ -25,12 +26,19 @@ log = logging.getLogger("threadkeep.testing")
 TIMEOUT_S = 30.0
 MOST_PAUSE_S = 5.0
 
+_USER = User(LOCAL, UserRole.ADMIN)
+"""Whose client a running app has."""
+
 Fakes = Mapping[str, Callable[..., Any]]
 """What runs instead of steps, by their names."""
 
 
 class StepNotFaked(AssertionError):
     """A step that can't be undone was about to run for real."""
+
+
+class NotDeterministic(AssertionError):
+    """The agent's function, run again, did something else than before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +134,23 @@ async def run_agent(
     answers: Sequence[Any] = (),
     model: ScriptedModel | None = None,
     steps: Fakes | None = None,
+    check: bool = True,
     timeout_s: float = TIMEOUT_S,
     **settings: Any,
 ) -> AgentRun:
     """Sends an agent a message in a Threadkeep of its own, and returns what has become of it.
 
     Its questions get `answers`, in turn; a call that needs approval "allow" or "deny"; None declines. `steps`
-    has fakes by the names of the steps; a write without one is refused. `settings` are those of `Settings`.
+    has fakes by the names of the steps; a write without one is refused. With `check`, the function then runs
+    again against what was recorded, without running a step; if it does something else, that raises
+    NotDeterministic. `settings` are those of `Settings`.
     """
     effects = Effects(steps or {}, Diary())
     course = Course(agent, effects, answers, timeout_s)
     async with running_app(model, agents=[effects.of(agent)], **settings) as app:
         run = await course.run(app.client, text)
+        if check:
+            await course.check(app)
     if run.status == "COMPLETED":
         course.check_answers()
     return run
@@ -198,6 +211,20 @@ class Course:
             ) from None
         self._effects.check()
         return await self._outcome(client)
+
+    async def check(self, app: RunningApp) -> None:
+        """Raises NotDeterministic if the agent's function does something else when it runs again."""
+        services = await app.app.services()
+        turn = await services.turns.get(_USER, self.turn_id)
+        conversation = await services.conversations.get(_USER, turn.conversation_id)
+        try:
+            found = await services.code_checks.difference(_USER, turn, conversation, self._timeout_s)
+        except TimeoutError:
+            raise TimeoutError(
+                f"Agent {self._agent.key!r} took longer than {self._timeout_s:g} s when it ran again."
+            ) from None
+        if found is not None:
+            raise NotDeterministic(found)
 
     async def _converse(self, client: Client) -> None:
         while True:

@@ -262,7 +262,8 @@ class Killed:
             running = self._processes.running(code, folder, usual, folder / DIARY, ending)
             process = await stack.enter_async_context(running)
             client = await stack.enter_async_context(Client(process.url, token=admin_token()))
-            yield Life(client, lambda: asyncio.shield(process.ended), process)
+            number = self._number if at is not None else None
+            yield Life(client, lambda: process.crashed(number), process)
 
 
 @dataclass(kw_only=True)
@@ -290,7 +291,7 @@ class Courses:
             effects = Effects(self.fakes, diary)
             course = self.course(effects)
             async with self.lives.live(self.agent, folder, settings, self.model()) as life:
-                self._whole = await course.run(life.client, self.text)
+                self._whole = await self._run(life, course)
             self._counts = effects.counts
             self.commits = commits_in(diary)
         return self._whole
@@ -308,7 +309,7 @@ class Courses:
             model.skip(model_calls_in(diary))
             await self.lose(settings)
             async with self.lives.live(code, folder, settings, model) as life:
-                run = await course.run(life.client, self.text)
+                run = await self._run(life, course)
             return self.compared(commit, position, code, run, effects)
 
     async def prepare(self) -> None:
@@ -327,6 +328,12 @@ class Courses:
 
     async def lose(self, settings: Mapping[str, Any]) -> None:
         """What has to pass between a crash and the next life; nothing, with one process at a time."""
+
+    async def _run(self, life: Life, course: Course) -> AgentRun:
+        """The turn to its end, in a life without a crash."""
+        running = asyncio.ensure_future(course.run(life.client, self.text))
+        await _crashes(life, running)
+        return running.result()
 
     def course(self, effects: Effects) -> Course:
         """The turn, for as many lives as it takes."""
@@ -383,8 +390,7 @@ async def _crashes(life: Life, running: Awaitable[object]) -> bool:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if tasks[0] not in done and isinstance(tasks[1].exception(), NotReached):
             done, _ = await asyncio.wait(tasks[:1], timeout=TIMEOUT_S)  # its end is on its way to us
-        if tasks[0] not in done:
-            tasks[1].result()
+        tasks[0 if tasks[0] in done else 1].result()
         return tasks[0] in done
     finally:
         for task in tasks:

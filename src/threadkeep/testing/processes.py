@@ -66,6 +66,12 @@ class Process:
             how = f"ended with status {self.ended.result()}" if done else f"didn't start in {PATIENCE_S} s"
             raise ProcessFailed(f"A process {how}.\n{_tail(self._log)}")
 
+    async def crashed(self, number: signal.Signals | None) -> None:
+        """Returns when it has ended by a signal, as it was to; ProcessFailed if it ended by itself."""
+        status = await asyncio.shield(self.ended)
+        if number is None or status not in (-number, 0 if number != signal.SIGKILL else -number):
+            raise ProcessFailed(f"A process ended with status {status}.\n{_tail(self._log)}")
+
     async def send(self, number: signal.Signals) -> None:
         """Sends it a signal, unless it has ended."""
         await asyncio.wait((self._pid, self.ended), return_when=asyncio.FIRST_COMPLETED)

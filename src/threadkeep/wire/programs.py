@@ -387,6 +387,8 @@ class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
     state: Raw = NOTHING
     saved: dict[str, Raw] = {}
     """The last saved value of each scope."""
+    is_check: bool = False
+    """Whether the turn has ended, and the function only shows that it does the same again."""
 
 
 class Run(Struct, frozen=True, omit_defaults=True, tag="run"):
@@ -430,6 +432,10 @@ class Ack(Struct, frozen=True, tag="ack"):
     """So many more bytes of output are stored or dropped, as `output_size` counts them."""
 
     bytes: int
+
+
+NOT_RUNNING = "NOT_RUNNING"
+"""The code of `Refused`: a step of this number doesn't run, or runs no more."""
 
 
 class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):

@@ -123,6 +123,13 @@ class UsageSumView(View, frozen=True, kw_only=True):
         CostView | None, Meta(description="Of the calls whose price is known; `null` if none is.")
     ] = None
     unpriced_calls: Annotated[int, Meta(description="The calls whose price isn't known.")] = 0
+    reported_calls: Annotated[
+        int, Meta(description="The calls that agents in code made themselves, and reported afterwards.")
+    ] = 0
+    reported_cost: Annotated[
+        CostView | None,
+        Meta(description="What agents in code say that these cost; `null` if they don't. `cost` is ours."),
+    ] = None
 
 
 class BudgetView(View, frozen=True, kw_only=True):

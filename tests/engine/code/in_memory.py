@@ -24,11 +24,12 @@ from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn, TurnStatus
+from threadkeep.engine.code.check import difference
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.journal import JOURNAL_ENTRIES, CodeStarted, JournalEntry
+from threadkeep.engine.journal import JOURNAL_ENTRIES, CallPaid, CodeStarted, JournalEntry
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
@@ -167,6 +168,18 @@ class CodeTurn:
             assert left != "paused" or self.requests.answer is not None, "the turn waits for its user"
         return self
 
+    async def check(self) -> str | None:
+        """What the program does otherwise when it runs once more, after the turn's end."""
+        assert self.end is not None
+        programs = LocalPrograms(self.agents)
+        state = replay_code(self.entries, self.payloads)
+        try:
+            return await difference(
+                TURN, programs.start(self._start(state, is_check=True)), state, self._value, self.end
+            )
+        finally:
+            await programs.close()
+
     async def _run_once(self, most: int | None, stop: Stop) -> str:
         programs = LocalPrograms(self.agents)
         state = replay_code(self.entries, self.payloads)
@@ -242,22 +255,11 @@ class CodeTurn:
         def toolbox(session: Any) -> Toolbox:
             return Toolbox(session, large_values(self.payloads), SchemaChecker())
 
-        start = Start(
-            turn=TURN.id,
-            run=self.runs,
-            agent=self.agents[0].key,
-            version=1,
-            user=StartUser("ada"),
-            conversation=StartConversation(TURN.conversation_id, "A title"),
-            message=StartMessage(TURN.user_message_id, self.text),
-            at=0,
-            is_resumed=state.code is not None,
-            saved={scope: it.value for scope, it in state.saved.items()},
-        )
         return CodeSurroundings(
-            program=programs.start(start),
+            program=programs.start(self._start(state)),
             models=lambda name: TurnModels(model.model),
             spending=lambda call: FreeSpending(),
+            own_call=lambda cost: CallPaid("a call", 0, is_reported=True),
             tools=TurnTools(toolbox(self.tools), self.requests),
             toolbox=toolbox,
             rules={},
@@ -273,6 +275,21 @@ class CodeTurn:
             steering=nobody_steers,
             most_steps=self.most_steps,
             patience_s=0.2,
+        )
+
+    def _start(self, state: CodeState, *, is_check: bool = False) -> Start:
+        return Start(
+            turn=TURN.id,
+            run=0 if is_check else self.runs,
+            agent=self.agents[0].key,
+            version=1,
+            user=StartUser("ada"),
+            conversation=StartConversation(TURN.conversation_id, "A title"),
+            message=StartMessage(TURN.user_message_id, self.text),
+            at=0,
+            is_resumed=state.code is not None,
+            saved={scope: it.value for scope, it in state.saved.items()},
+            is_check=is_check,
         )
 
 

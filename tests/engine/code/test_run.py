@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
+from tests.engine.code.in_memory import TURN, CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
 from threadkeep.agents import (
     Agent,
@@ -21,6 +21,7 @@ from threadkeep.agents import (
     Turn,
     Usage,
     agent,
+    attempts,
     step_key,
     tool,
 )
@@ -36,9 +37,13 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolResultStored,
+    TurnEvent,
     UsageReported,
+    UserMessage,
 )
+from threadkeep.domain.message import Usage as MessageUsage
 from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.replay import replay_code
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
@@ -49,7 +54,9 @@ from threadkeep.ports.gateway import (
     GatewayUnavailable,
     ModelStopped,
     ModelUsage,
+    ReplyBrokeOff,
     TextDelta,
+    ToolResultBlock,
     ToolUse,
 )
 from threadkeep.wire.programs import (
@@ -1003,3 +1010,129 @@ async def test_a_budget_that_is_used_up_ends_the_turn_with_its_sentence():
 
     turn = await CodeTurn([asks], gateway=models([BudgetExceeded("No more today.")])).run()
     assert turn.end == Failed("BUDGET_EXCEEDED", "No more today.")
+
+
+async def test_what_a_step_says_again_after_a_retry_is_shown_once_wherever_it_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(attempts, "FIRST_RETRY_S", 0)
+
+    def make() -> CodeTurn:
+        tries: list[int] = []
+
+        @agent()
+        async def streams(turn: Turn):
+            async def pieces():
+                tries.append(1)
+                yield "one "
+                await asyncio.sleep(0.01)
+                if len(tries) == 1:
+                    raise ConnectionError
+                yield "two "
+                await asyncio.sleep(0.01)
+                yield "three"
+
+            await turn.step(pieces, effect="idempotent", retries=1)
+
+        return CodeTurn([streams])
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "one two three"
+    ends_alike(whole, killed)
+
+
+async def test_a_model_that_broke_off_and_is_killed_when_asked_again_is_heard_once():
+    replies: list[Step] = [TextDelta("one "), ReplyBrokeOff("It broke off.")]
+
+    def make() -> CodeTurn:
+        @agent()
+        async def asks(turn: Turn):
+            await turn.model("Hi.")
+
+        return CodeTurn([asks], gateway=models(replies, said("one ", "two")))
+
+    whole, killed = await killed_everywhere(make)
+    assert [it.shown for it in (whole, *killed)] == ["one two"] * (len(killed) + 1)
+
+
+@pytest.mark.parametrize(
+    ("city", "read"),
+    [
+        ("Oslo", "3 degrees"),
+        ("Rome", '{"degrees":30}'),
+        ("Atlantis", "AgentError: There is no such city."),
+        (7, "StepFailed: "),
+    ],
+    ids=["a text", "a value", "an error", "wrong arguments"],
+)
+async def test_a_model_reads_what_a_function_of_the_program_returns(city: Any, read: str):
+    values = {"Oslo": "3 degrees", "Rome": {"degrees": 30}}
+
+    @tool(effect="read")
+    async def weather(city: str) -> Any:
+        """The weather in a city."""
+        if city not in values:
+            raise AgentError("There is no such city.")
+        return values[city]
+
+    @agent()
+    async def reports(turn: Turn):
+        if city in values:
+            assert await turn.call(weather, {"city": city}) == values[city]
+        await turn.run(tools=[weather])
+
+    asks: list[Step] = [ToolUse("c1", "weather", {"city": city}), ModelUsage(1, 1), ModelStopped("tool_use")]
+    turn = await CodeTurn([reports], gateway=lambda: InMemoryGateway(asks, said("So it is."))).run()
+    assert isinstance(turn.end, Done), turn.end
+    assert turn.model is not None
+    (result,) = [
+        block
+        for message in turn.model.requests[1].messages
+        for block in message.blocks
+        if isinstance(block, ToolResultBlock)
+    ]
+    assert result.content.startswith(read)
+    assert result.is_error == (city not in values)
+
+
+def test_a_step_called_like_what_a_program_takes_loses_no_message_of_the_user():
+    said = TurnEvent(TURN.id, 1, 0, UserMessage("m", "Faster."))
+    ended = StepEnded("/steering/hash/1", "ok", 0, value=Raw(b"[]"))
+    step = StepBegun(ended.key, "1", "steering", "step", "read")
+    assert [it.content for it in replay_code([said, step, ended], {}).steered] == ["Faster."]
+    take = StepBegun(ended.key, "1", "steering", "take", "read")
+    assert replay_code([said, take, ended], {}).steered == ()
+
+
+async def test_a_step_that_asks_ends_by_its_own_time_limit_alike_wherever_it_is_killed():
+    def make() -> CodeTurn:
+        async def slow(order: int) -> str:
+            await asyncio.sleep(30)
+            return str(order)
+
+        @agent()
+        async def asks(turn: Turn):
+            try:
+                await turn.step(slow, 7, effect="read", access="ask", timeout_s=0.05, name="slow")
+            except TimeoutError as exc:
+                return str(exc)
+
+        return CodeTurn([asks], answer=allows)
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "slow took longer than 0.05 s."
+    ends_alike(whole, killed)
+
+
+async def test_many_calls_are_reported_at_once_and_none_is_lost():
+    @agent()
+    async def reports(turn: Turn):
+        for _ in range(300):
+            turn.usage("m", 2, 1)
+        await turn.step(abs, -1, effect="read")
+        return "End."
+
+    turn = await CodeTurn([reports]).run()
+    assert sum(isinstance(it, UsageReported) for it in turn.events) == 300
+    assert isinstance(turn.end, Done)
+    assert turn.end.usage == MessageUsage(600, 300)

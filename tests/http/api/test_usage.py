@@ -37,6 +37,8 @@ def line(date: str, agent: Json, turns: int, tokens: tuple[int, int]) -> Json:
         "calls": turns,
         "cost": None,
         "unpricedCalls": turns,
+        "reportedCalls": 0,
+        "reportedCost": None,
     }
 
 
@@ -124,6 +126,28 @@ async def test_usage_is_grouped_by_what_is_asked_for_and_costs_are_exact(
     refusal(await alice.get("/api/usage?by=mood"), 422, "INVALID_REQUEST", "by")
     accepts = await alice.get("/api/usage", params=week, headers={"Accept": "text/csv"})
     assert accepts.text.startswith("date,agentId,turns,calls,")
+
+
+async def test_what_programs_report_is_shown_beside_what_we_know(
+    api: Api, alice: httpx.AsyncClient, agents: list[Json]
+):
+    talk = await stored(api, await new_conversation(alice, agents[0]["id"]))
+    for known in (None, Cost("0.25", "USD")):
+        usage, said = Used(7, 2, cost=known), Cost("0.20", "USD")
+        made = charge_at(talk, NEW_YEAR, usage=usage, model="own", is_reported=True, reported_cost=said)
+        await api.store.ledger.charge(made)
+    await api.store.ledger.charge(charge_at(talk, NEW_YEAR, model="free", is_reported=True))
+    week = {"from": "2025-12-31", "to": "2026-01-02", "by": "model"}
+    asked = {it["model"]: it for it in (await alice.get("/api/usage", params=week)).json()["items"]}
+    shown = "calls", "cost", "unpricedCalls", "reportedCalls", "reportedCost"
+    quarter, both = {"amount": "0.25", "currency": "USD"}, {"amount": "0.40", "currency": "USD"}
+    assert [asked["own"][it] for it in shown] == [2, quarter, 1, 2, both]
+    assert [asked["free"][it] for it in shown] == [1, None, 1, 1, None]
+    table = await alice.get("/api/usage", params={**week, "format": "csv"})
+    rows = {it["model"]: it for it in csv.DictReader(table.text.splitlines())}
+    columns = "cost", "currency", "reportedCalls", "reportedCost"
+    assert [rows["own"][it] for it in columns] == ["0.25", "USD", "2", "0.40"]
+    assert [rows["free"][it] for it in columns] == ["", "", "1", ""]
 
 
 @ONLY_SQLITE

@@ -137,7 +137,7 @@ export function isOfProgram(events: readonly TurnEvent[]): boolean {
   return events.some((it) => it.type === "step" || (it.type === "iteration_start" && it.step_id !== undefined));
 }
 
-/** The steps and model calls of an agent in code: whoever speaks begins an iteration, which need not be a model call. */
+/** The steps and model calls of an agent in code: what speaks begins an iteration, which need not be a model call. */
 class Program {
   readonly #end: number;
   readonly #spans: Span[] = [];

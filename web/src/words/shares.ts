@@ -44,7 +44,7 @@ const en = {
   until: (date: string) => `link works until ${date}`,
   leftOut: "The agent’s tools and sources aren’t shown.",
   missing: "This link doesn’t work",
-  missingText: "It may have expired, or its owner revoked it. Ask whoever sent it for a new one.",
+  missingText: "It may have expired, or its owner revoked it. Ask the person who sent it for a new one.",
   unavailable: "Can’t load the conversation right now",
   asked: "Question",
   answered: "Answer",

@@ -79,6 +79,11 @@ class Claims:
         return self._caught_up.is_set()
 
     @property
+    def next_recorded(self) -> str | None:
+        """The key of the result that the program should receive next, if there is one."""
+        return self._due[0].key if self._due else None
+
+    @property
     def is_empty(self) -> bool:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
@@ -179,7 +184,7 @@ class Claims:
         # What is held is new; else it waits for something that was recorded later.
         claimed = self._held or [key for key, it in self._open.items() if not it.is_cancelled]
         asked = [f"{it} with other arguments" if it == recorded else it for it in map(describe_key, claimed)]
-        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not claimed)
+        return Diverged(recorded, ", ".join(asked) or "nothing", may_be_slow=not self._held)
 
     def patience_s(self, least: float, most: float) -> float:
         """How long the program may claim nothing that is recorded before it counts as different.

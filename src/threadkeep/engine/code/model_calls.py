@@ -1,7 +1,6 @@
 """Model calls of a program, through our gateways: streamed, priced, within budgets."""
 
 import asyncio
-import hashlib
 from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Any
@@ -43,13 +42,6 @@ from threadkeep.wire.programs import (
 )
 
 _JSON_ONLY = "Reply with one JSON value, and nothing else, that matches this JSON schema:\n"
-
-
-def content_hash(claim: ModelClaim) -> str:
-    """What the code passed, never what the server adds: that may have changed since."""
-    asked = claim.messages, claim.system, claim.model, [it.name for it in claim.tools], claim.server_tools
-    content = msgspec.json.encode((*asked, claim.output), order="deterministic")
-    return hashlib.sha256(content).hexdigest()
 
 
 class ModelCalls:

@@ -152,7 +152,7 @@ class ReplayingCode:
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
-                    if begun.name == STEERING:
+                    if begun.kind == "take" and begun.name == STEERING:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)
@@ -168,9 +168,10 @@ class ReplayingCode:
                 self._iteration, self._speaker = iteration, step_id
                 if step_id:
                     self._spoke[step_id] = iteration, event.seq
-            case IterationRestart(step_id=step_id):
+            case IterationRestart(iteration, step_id=step_id):
                 self._speaker = None
-                self._spoke.pop(step_id or "", None)
+                if step_id:  # it may speak on in the same iteration
+                    self._spoke[step_id] = iteration, event.seq
             case Text() | Thought() | Notice(code=codes.AGENT_NOTICE) | Retrieval(tool_call_id=None) as body:
                 if self._speaker == PROGRAM:
                     self._show(body)

@@ -5,12 +5,9 @@ turn's log, and back to the program only from there.
 """
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
-
-import msgspec
 
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
@@ -19,26 +16,25 @@ from threadkeep.domain.events import (
     EventBody,
     Failed,
     Notice,
-    Retrieval,
     Terminal,
     Text,
-    Thought,
     ToolProgress,
     TurnResumed,
 )
-from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.attachments import Attachments
 from threadkeep.engine.code.claims import Diverged, OpenClaim
-from threadkeep.engine.code.model_calls import ModelCalls, content_hash
+from threadkeep.engine.code.deliveries import Deliveries
+from threadkeep.engine.code.model_calls import ModelCalls
 from threadkeep.engine.code.outlet import Alone
+from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.questions import ask
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
-from threadkeep.engine.code.shown import ShownOutput
+from threadkeep.engine.code.shown import MOST_NOTICE_CHARACTERS, ShownOutput, body_of
 from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
@@ -49,10 +45,10 @@ from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.wire.programs import (
-    AMBIGUOUS,
     BUDGET_EXCEEDED,
     MODEL_FAILED,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
@@ -62,10 +58,7 @@ from threadkeep.wire.programs import (
     Claim,
     End,
     FileItem,
-    HitItem,
-    HitsItem,
     ModelClaim,
-    NoticeItem,
     Output,
     OutputItem,
     ProgramLost,
@@ -77,8 +70,6 @@ from threadkeep.wire.programs import (
     StepDone,
     StepRepeats,
     TakeClaim,
-    TextItem,
-    ThoughtItem,
     UsageClaim,
     output_size,
 )
@@ -88,14 +79,9 @@ log = logging.getLogger("threadkeep.engine")
 CANCEL_GRACE_S = 2.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
-MOST_NOTICE_CHARACTERS = 500
 
 AGENT_FAILED = "The agent's code failed."
 DIVERGED = "The agent's code has changed since this reply began, so the reply can't continue."
-_AMBIGUOUS = (
-    "`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` couldn't"
-    " tell the two apart: put what follows each save in a `turn.scope(…)` of its own, or pass what differs."
-)
 TOO_MUCH = "The agent's code said more than a reply can hold."
 DIFFERED = "The agent's code, run again, said something else than before."
 
@@ -182,40 +168,6 @@ def _told(begun: StepBegun) -> str:
     return f"{told}, a write" if begun.kind == "step" and begun.effect == "write" else told
 
 
-def _place(claim: Claim) -> tuple[str, str, str]:
-    """By what a claim is known when the code runs again: its scope, its name, and a hash of what it asks."""
-    match claim:
-        case StepClaim():
-            return claim.scope, claim.name, claim.hash
-        case ModelClaim():
-            return claim.scope, "model", content_hash(claim)
-        case CallClaim():
-            return claim.scope, claim.tool, claim.call_id or _hash(claim.arguments)
-        case AskClaim():
-            return claim.scope, "ask", _hash((claim.message, claim.schema))
-        case TakeClaim():
-            return claim.scope, claim.what, _hash((claim.limit, claim.as_context))
-        case UsageClaim():
-            return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
-        case SaveClaim():
-            return claim.scope, "save", ""
-
-
-def _hash(value: object) -> str:
-    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()
-
-
-def _hit(item: HitItem) -> RetrievalHit:
-    return RetrievalHit(
-        source=storable(item.source),
-        text=storable(item.text),
-        score=item.score,
-        chunk_id=item.chunk_id or None,
-        document_id=item.document_id or None,
-        page=item.page,
-    )
-
-
 class _Serving:
     """Serves one run of a program."""
 
@@ -230,9 +182,7 @@ class _Serving:
         self._shown = ShownOutput(code.state.shown)
         self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
-        self._settled: dict[int, asyncio.Event] = {}
-        self._delivered: OpenClaim | None = None
-        """The claim whose result was sent last without waiting; the program may cancel it meanwhile."""
+        self._deliveries = Deliveries(code.claims, code.send, code.around.value, self._received)
         self._tasks: set[asyncio.Task[None]] = set()
         self._unacknowledged = 0
         self._has_noticed = any(it.code == codes.OUTPUT_DIFFERED for it in code.state.noticed)
@@ -240,7 +190,13 @@ class _Serving:
     async def steps(self) -> AsyncGenerator[TurnStep]:
         """What the turn does, until the program has ended."""
         code = self._code
-        for work in (self._read(), self._deliver(), self._watch(), self._pause(), code.requests.listen()):
+        for work in (
+            self._read(),
+            self._deliveries.run(),
+            self._watch(),
+            self._pause(),
+            code.requests.listen(),
+        ):
             self._start(work)
         try:
             while True:
@@ -363,8 +319,7 @@ class _Serving:
                     if (begun := self._steps.begun_of(re)) is not None:
                         self._code.voices.repeat(begun.step_id)
                 case Settled(re):
-                    if (settled := self._settled.get(re)) is not None:
-                        settled.set()
+                    self._deliveries.note_settled(re)
                 case UsageClaim(step=int()):
                     self._takes.note_usage(message)
                 case SaveClaim():
@@ -380,23 +335,27 @@ class _Serving:
     def _claim(self, claim: Claim) -> None:
         """Something new that the program wants done; it may have been done by an earlier run."""
         code = self._code
-        if len(self._claimed) >= MOST_OPEN_CLAIMS:
+        if not isinstance(claim, UsageClaim) and self._waited_for() >= MOST_OPEN_CLAIMS:
             message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
-        place = _place(claim)
+        place = place_of(claim)
         if code.claims.is_ambiguous(*place):
-            code.send(Refused(AMBIGUOUS, _AMBIGUOUS.format(name=place[1]), claim.id))
+            code.send(ambiguous(claim))
             return
         open_ = code.claims.add(claim.id, *place)
         if (ended := code.claims.optional(open_.key)) is not None:
             code.claims.close(open_)
-            self._start(self._deliver_at_once(claim.id, ended))
+            self._start(self._deliveries.at_once(claim.id, ended))
             return
         self._claimed[claim.id] = open_, claim
         if not code.claims.is_recorded(open_.key):
             task = self._working[claim.id] = self._start(self._carry_out(claim, open_))
             task.add_done_callback(lambda _: self._working.pop(claim.id, None))
+
+    def _waited_for(self) -> int:
+        """How many claims count: usage ends by itself, and the program may report much of it at once."""
+        return sum(not isinstance(claim, UsageClaim) for _, claim in self._claimed.values())
 
     async def _carry_out(self, claim: Claim, open_: OpenClaim) -> None:
         try:
@@ -433,20 +392,19 @@ class _Serving:
         """The program has run a step, or no longer waits for a claim."""
         if bytes(done.value) or done.error is not None:
             if not self._steps.done(done):
-                self._code.send(Refused("NOT_RUNNING", "No step of this number runs.", done.re))
+                self._code.send(Refused(NOT_RUNNING, "No step of this number runs.", done.re))
             return
         claimed = self._claimed.pop(done.re, None)
         open_ = self._code.claims.cancel(done.re)
-        if self._delivered is not None and self._delivered.id == done.re:
-            self._note_unwanted(self._delivered)
+        if (last := self._deliveries.last) is not None and last.id == done.re:
+            self._note_unwanted(last)
         if claimed is None or open_ is None:
             return
         if (task := self._working.get(done.re)) is not None and not task.done():
             task.cancel()
         elif self._code.claims.is_due(open_):
             self._note_unwanted(open_)
-        if (settled := self._settled.get(done.re)) is not None:
-            settled.set()
+        self._deliveries.note_settled(done.re)
 
     def _note_unwanted(self, claim: OpenClaim) -> None:
         """A claim has a result, but the program gave up first: another run must not receive it earlier."""
@@ -463,10 +421,12 @@ class _Serving:
         code.outlet.fail(Ended(self._end_of(end), bytes(end.state)))
 
     def _end_of(self, end: End) -> Terminal:
+        if end.status == "completed" and not self._code.has_spoken:
+            return Failed(codes.AGENT_FAILED, codes.NOTHING_SAID, retryable=True)
         if end.status == "completed":
-            return completed(self._code.turn, stop_reason="end_turn", has_spoken=self._code.has_spoken)
+            return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code == OUTCOME_UNKNOWN:
+        if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)
@@ -488,20 +448,14 @@ class _Serving:
 
     async def _show_item(self, item: OutputItem, step: int | None) -> None:
         match item:
-            case TextItem(text):
-                self._say(Text(storable(text)), step)
-            case ThoughtItem(text):
-                self._say(Thought(storable(text)), step)
-            case NoticeItem(text):
-                self._say(Notice(codes.AGENT_NOTICE, storable(text)[:MOST_NOTICE_CHARACTERS]), step)
-            case HitsItem():
-                hits = tuple(_hit(it) for it in item.hits)
-                if hits:
-                    self._say(Retrieval(storable(item.query), hits), step)
             case FileItem():
                 await self._attach(item, step)
             case ProgressItem():
                 self._progress(item, step)
+            case _ if (body := body_of(item)) is not None:
+                self._say(body, step)
+            case _:
+                pass
 
     async def _attach(self, item: FileItem, step: int | None) -> None:
         begun = None if step is None else self._steps.begun_of(step)
@@ -531,27 +485,10 @@ class _Serving:
 
     # To the program
 
-    async def _deliver(self) -> None:
-        """Results, one at a time, in the order in which they were recorded."""
-        code = self._code
-        while True:
-            delivery = await code.claims.next()
-            id_ = delivery.claim.id
-            message = await code.delivery(id_, delivery.ended, settles=delivery.settles)
-            if delivery.settles:
-                settled = self._settled[id_] = asyncio.Event()
-                code.send(message)
-                await settled.wait()
-                del self._settled[id_]
-            else:
-                self._delivered = delivery.claim
-                code.send(message)
-            self._claimed.pop(id_, None)
-            code.claims.delivered(delivery.claim)
-            code.activity.note()
-
-    async def _deliver_at_once(self, id_: int, ended: Any) -> None:
-        self._code.send(await self._code.delivery(id_, ended, settles=False))
+    def _received(self, claim: OpenClaim) -> None:
+        """The program has a claim's result."""
+        self._claimed.pop(claim.id, None)
+        self._code.activity.note()
 
     async def _watch(self) -> None:
         """Notices that the program doesn't ask again for what is recorded."""

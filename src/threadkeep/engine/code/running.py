@@ -23,7 +23,7 @@ from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState, shown_size
 from threadkeep.engine.code.requests import SharedRequests
 from threadkeep.engine.code.voices import PROGRAM, Voices
-from threadkeep.engine.journal import JournalEntry, StepBegun, StepEnded, StepStatus
+from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.spending import ModelSpending
@@ -39,11 +39,9 @@ from threadkeep.wire.programs import (
     NOTHING,
     RESULT_INVALID,
     RESULT_TOO_LARGE,
-    ClaimFailed,
     ClaimKind,
     Effect,
     ProgramError,
-    Result,
     ToProgram,
     is_one_line,
 )
@@ -69,6 +67,8 @@ class CodeSurroundings:
     """The models for one call: the one that the program names, or its turn's."""
     spending: Callable[[str], ModelSpending]
     """Who pays for one call, by its name in the turn."""
+    own_call: Callable[[str | None], CallPaid]
+    """What the ledger notes of a call that the program made itself, with the cost that it names."""
     tools: TurnTools
     toolbox: Callable[[ToolSession | None], Toolbox]
     """The tools of a session of the turn's own, whose results are stored as those of others."""
@@ -353,19 +353,6 @@ class RunningCode:
     def failure(self, code: str, message: str) -> StepEnded | None:
         """How the claim failed that the program was told of in these words."""
         return self._failures.get((code, message))
-
-    async def delivery(self, id_: int, ended: StepEnded, *, settles: bool) -> ToProgram:
-        """What the program receives of a claim that has ended."""
-        if ended.status == "ok":
-            value = ended.value if ended.ref is None else await self._load(ended.ref)
-            return Result(id_, value, at=ended.at, settle=settles)
-        error = ended.error or ProgramError("", "")
-        return ClaimFailed(id_, error, code=ended.code, at=ended.at, settle=settles)
-
-    async def _load(self, ref: str) -> Raw:
-        if (content := await self.around.value(ref)) is None:
-            raise LookupError("the result of a step is lost")
-        return Raw(content)
 
 
 def _failure_of(ended: StepEnded) -> tuple[str | None, str]:

@@ -4,7 +4,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from threadkeep.domain.events import EventBody, Text, Thought
+from threadkeep.domain.events import EventBody, Notice, Retrieval, Text, Thought
+from threadkeep.domain.retrieval import RetrievalHit
+from threadkeep.domain.text import storable
+from threadkeep.engine.code.codes import AGENT_NOTICE
+from threadkeep.wire.programs import HitItem, HitsItem, NoticeItem, OutputItem, TextItem, ThoughtItem
+
+MOST_NOTICE_CHARACTERS = 500
 
 
 class ShownOutput:
@@ -14,6 +20,11 @@ class ShownOutput:
         self._left = deque(shown)
         self.has_differed = False
         """Whether a later run has said something else."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a later run has said all of it."""
+        return not self._left
 
     def new(self, body: EventBody) -> EventBody | None:
         """What of an output is not shown yet, if anything."""
@@ -46,3 +57,29 @@ class ShownOutput:
             self._left.popleft()
         else:
             self._left[0] = replace(piece, text=piece.text[by:])
+
+
+def body_of(item: OutputItem) -> EventBody | None:
+    """What is said, as the log has it; None for files and progress, and for what is empty."""
+    match item:
+        case TextItem(text):
+            return Text(storable(text))
+        case ThoughtItem(text):
+            return Thought(storable(text))
+        case NoticeItem(text):
+            return Notice(AGENT_NOTICE, storable(text)[:MOST_NOTICE_CHARACTERS])
+        case HitsItem(hits, query) if hits:
+            return Retrieval(storable(query), tuple(map(_hit, hits)))
+        case _:
+            return None
+
+
+def _hit(item: HitItem) -> RetrievalHit:
+    return RetrievalHit(
+        source=storable(item.source),
+        text=storable(item.text),
+        score=item.score,
+        chunk_id=item.chunk_id or None,
+        document_id=item.document_id or None,
+        page=item.page,
+    )

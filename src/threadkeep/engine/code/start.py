@@ -37,6 +37,7 @@ def start_of(
     attempt: int,
     kept: bytes | None,
     saved: Mapping[str, bytes],
+    is_check: bool = False,
 ) -> Start:
     """The start of a run: everything that doesn't change while the turn lives."""
     begun_with = turn.begun_with
@@ -67,6 +68,7 @@ def start_of(
         ),
         state=NOTHING if kept is None else Raw(kept),
         saved={scope: Raw(value) for scope, value in saved.items()},
+        is_check=is_check,
     )
 
 

@@ -95,7 +95,7 @@ class Steps:
         self._begun[claim.id] = begun
         running = self._running[claim.id] = asyncio.get_running_loop().create_future()
         turn = self._code.turn
-        # The same for every attempt, so that whoever the step calls can recognize a repetition.
+        # The same for every attempt, so that what the step calls can recognize a repetition.
         key = derived_uuid(turn.started_at, turn.id, open_.key)
         self._handed_over.add(claim.id)
         try:

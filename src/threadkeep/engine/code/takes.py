@@ -14,7 +14,7 @@ from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.running import RunningCode, Unstorable
 from threadkeep.engine.code.tool_calls import ToolCalls
-from threadkeep.engine.journal import StateSaved
+from threadkeep.engine.journal import CallPaid, StateSaved
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import (
     NOTHING,
@@ -77,17 +77,17 @@ class Takes:
         """Charges a model call that the program made itself."""
         code = self._code
         code.outlet.emit(code.begun(open_, "usage", "take", "write"))
-        code.end(await code.ok(open_, None), self._reported(claim))
+        code.end(await code.ok(open_, None), *self._reported(claim))
 
     def note_usage(self, claim: UsageClaim) -> None:
         """The same of a call that a step made: a step that runs again makes it again."""
-        self._code.outlet.emit(self._reported(claim))
+        self._code.outlet.emit(Together(self._reported(claim)))
 
-    def _reported(self, claim: UsageClaim) -> UsageReported:
+    def _reported(self, claim: UsageClaim) -> tuple[CallPaid, UsageReported]:
         used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
         priced = self._code.around.spending("usage").priced(claim.model, used)
         self._code.used += priced
-        return UsageReported.of(priced, claim.model)
+        return self._code.around.own_call(claim.cost), UsageReported.of(priced, claim.model)
 
     async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
         """Records a point to start from; one that an earlier run recorded is not recorded again."""

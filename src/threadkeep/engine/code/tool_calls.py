@@ -121,7 +121,7 @@ class ToolCalls:
             name,
             claim.title or "",
             claim.schema or {"type": "object"},
-            claim.timeout_s or 0,
+            0,  # the program keeps its own limit, and records how that ended
             is_own=True,
             effect=ToolEffect(claim.effect),
             title=claim.title or f"Call {name}",
@@ -199,11 +199,11 @@ class ToolCalls:
     async def _ended(
         self, calling: "_Calling", stored: ToolResultStored, reads: ToolResultBlock
     ) -> StepEnded:
-        """What the program receives of a call; a step that only asks first gets its function's own value."""
+        """What the program receives of a call: of its own function its value, of a tool what it returned."""
         code, open_ = self._code, calling.open
         is_progress = calling.effect == "write" or calling.asked
         took = stored.duration_ms
-        if calling.is_tool:
+        if calling.step is None:
             value = CallReturned(stored.status, reads.content, await self._result(stored), stored.error)
             return await code.ok(open_, value, duration_ms=took, is_progress=is_progress)
         done = calling.session.done if calling.session else None
@@ -241,11 +241,6 @@ class _Calling:
     step: StepClaim | None = None
     """The function of the program that it runs, if it is one."""
     session: ProgramTool | None = None
-
-    @property
-    def is_tool(self) -> bool:
-        """Whether a model reads the result, or the program as a model would."""
-        return self.step is None or self.step.is_tool
 
     @property
     def asked(self) -> bool:

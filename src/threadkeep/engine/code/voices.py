@@ -58,7 +58,7 @@ class Voices:
             self._emit(IterationRestart(self._iteration, step_id=step_id))
 
     def say(self, step_id: str, body: EventBody) -> None:
-        """Shows something, now or when whoever speaks has ended."""
+        """Shows something, now or when the step that speaks has ended."""
         if self._holder in (None, step_id) and step_id not in self._waiting:
             self._show(step_id, body)
         else:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from threadkeep.domain.agent import SeenWorker
 from threadkeep.domain.turn import ActiveFilter, RunningTurn
-from threadkeep.domain.worker import SeenWorker
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.turns import ProgramView, RunningTurnView, StoppedTurnView, WorkersView, WorkerView

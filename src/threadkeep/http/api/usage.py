@@ -12,7 +12,7 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.ledger import DIMENSIONS, BudgetState, UsageSum
 from threadkeep.domain.money import Cost, amount_text
 from threadkeep.handling.routing import Attachment, RequestContext
-from threadkeep.wire.messages import cost_view
+from threadkeep.wire.messages import CostView, cost_view
 from threadkeep.wire.turns import BudgetView, UsageReportView, UsageSumView
 from threadkeep.wire.view import rfc3339
 
@@ -27,7 +27,7 @@ _FIELDS = {
 """What each dimension is called in a response."""
 _NUMBERS = (
     "turns", "calls", "inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "estimated",
-    "cost", "currency", "unpricedCalls",
+    "cost", "currency", "unpricedCalls", "reportedCalls", "reportedCost",
 )  # fmt: skip
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """A cell that begins with one of these is a formula to a spreadsheet."""
@@ -99,9 +99,15 @@ def _sum_view(it: UsageSum) -> UsageSumView:
         cache_read_tokens=it.cache_read_tokens,
         cache_write_tokens=it.cache_write_tokens,
         estimated=it.estimated,
-        cost=cost_view(Cost.of(it.cost, it.currency) if it.currency else None),
+        cost=_cost_view(it.cost, it, are_known=it.unpriced < it.calls),
         unpriced_calls=it.unpriced,
+        reported_calls=it.reported,
+        reported_cost=_cost_view(it.reported_cost, it, are_known=it.reported_cost > 0),
     )
+
+
+def _cost_view(amount: int, it: UsageSum, *, are_known: bool) -> CostView | None:
+    return cost_view(Cost.of(amount, it.currency) if it.currency and are_known else None)
 
 
 def _budget_view(state: BudgetState, request: RequestContext) -> BudgetView:
@@ -123,10 +129,13 @@ def _csv(sums: Sequence[UsageSum], by: Sequence[str]) -> Attachment:
     table = csv.writer(written)
     table.writerow([*(_camel(_FIELDS[it]) for it in by), *_NUMBERS])
     for it in sums:
-        cost = (amount_text(it.cost), it.currency) if it.currency else ("", "")
+        cost = amount_text(it.cost) if it.currency and it.unpriced < it.calls else ""
         numbers = (it.turns, it.calls, it.input_tokens, it.output_tokens, it.cache_read_tokens)
-        more = (it.cache_write_tokens, str(it.estimated).lower(), *cost, it.unpriced)
-        table.writerow([*(_cell(it.group[name] or "") for name in by), *numbers, *more])
+        reported = amount_text(it.reported_cost) if it.reported_cost else ""
+        more = (it.cache_write_tokens, str(it.estimated).lower(), cost, it.currency or "", it.unpriced)
+        table.writerow(
+            [*(_cell(it.group[name] or "") for name in by), *numbers, *more, it.reported, reported]
+        )
     return Attachment(
         written.getvalue(),
         media_type="text/csv; charset=utf-8",

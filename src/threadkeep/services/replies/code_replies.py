@@ -4,18 +4,17 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from msgspec import Raw
-
-from threadkeep.domain.agent import Agent, Code, OnCrash
+from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Done, Failed, TurnResumed
 from threadkeep.domain.ids import new_uuid
-from threadkeep.domain.message import Message, MessageWindow
+from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
+from threadkeep.engine.code.programs import Start
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
-from threadkeep.engine.code.start import as_clients_have, as_models_receive, start_of
+from threadkeep.engine.code.start import as_clients_have, as_models_receive
 from threadkeep.engine.ending import failed
 from threadkeep.engine.journal import CodeStarted
 from threadkeep.engine.loop import HandOff, TurnStep
@@ -25,14 +24,14 @@ from threadkeep.log.writer import persist
 from threadkeep.metrics import Metrics
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
-from threadkeep.runtime.programs import NodePrograms
 from threadkeep.services.equipment import limits_of
 from threadkeep.services.path import latest_messages
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.wire.programs import Start
 
 MOST_HISTORY = 1_000
 """How many messages a program can ask for at once."""
@@ -46,7 +45,8 @@ class CodeReplies:
         store: Store,
         replies: ModelReplies,
         requests: ModelRequests,
-        programs: NodePrograms,
+        starts: ProgramStarts,
+        checks: CodeChecks,
         metrics: Metrics,
         *,
         patience_s: float,
@@ -58,15 +58,8 @@ class CodeReplies:
         self._store = store
         self._replies = replies
         self._requests = requests
-        self._programs = programs
-
-    def _code_of(self, held: HeldTurn) -> Code | None:
-        """The code that runs a turn on this node: of the version that began it, else a higher one."""
-        needed = held.turn.code
-        if needed is None or self._programs.port is None:
-            return None
-        fitting = (it for it in self._programs.codes if it.key == needed.key)
-        return next((it for it in fitting if it.version >= (needed.version or 0)), None)
+        self._starts = starts
+        self._checks = checks
 
     async def steps(
         self,
@@ -79,13 +72,15 @@ class CodeReplies:
         opening: Sequence[TurnResumed] = (),
     ) -> AsyncGenerator[TurnStep]:
         """Yields a turn's steps. The caller stores each step before the next."""
-        code = self._code_of(held)
+        turn, code = held.turn, self._starts.code_of(held.turn)
         if code is None:  # a node that has the program runs it
             yield HandOff()
             return
         try:
-            model = self._replies.model_of(held.turn, NEW_TURN)
-            start = await self._start(user, held, state, code)
+            model = self._replies.model_of(turn, NEW_TURN)
+            start = await self._starts.prepare(
+                user, turn, held.conversation, state, code, run=held.fence, attempt=held.attempts
+            )
             around = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
             yield failed(exc, is_prepared=False)
@@ -94,11 +89,12 @@ class CodeReplies:
         begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
         step = None
         # Nothing is awaited between the program's start and the code that ends it.
-        async with aclosing(run_code(held.turn, around, state=state, opening=(*begun, *opening))) as steps:
+        async with aclosing(run_code(turn, around, state=state, opening=(*begun, *opening))) as steps:
             async for step in steps:
                 yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
             await self._replies.follow_up(agent, held, model)
+            self._checks.begin(user, agent, turn, held.conversation)
 
     async def _around(
         self,
@@ -130,11 +126,11 @@ class CodeReplies:
 
         tools = replies.turn_tools(user, agent, held, control, model)
         requests = replies.user_requests(agent, held, control)
-        assert self._programs.port is not None
         return CodeSurroundings(
-            program=self._programs.port.start(start),
+            program=self._starts.run(start),
             models=models,
             spending=account.of_call,
+            own_call=account.own_call,
             tools=tools,
             toolbox=lambda session: replies.toolbox(session, user, agent, held, model),
             rules=agent.settings.tools,
@@ -148,42 +144,10 @@ class CodeReplies:
             clock=equipment.clock,
             stop=control.stop,
             steering=control.steering,
-            most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            most_steps=(agent.code and agent.code.max_steps) or MOST_STEPS,
             patience_s=self._patience_s,
             pause_after_s=self._pause_after_s,
         )
-
-    async def _start(self, user: User, held: HeldTurn, state: CodeState, code: Code) -> Start:
-        """What a run of the program begins with."""
-        turn, conversation = held.turn, held.conversation
-        message = await self._store.messages.get(conversation.id, turn.user_message_id)
-        return start_of(
-            turn,
-            conversation,
-            user,
-            message,
-            code,
-            state,
-            run=held.fence,
-            attempt=held.attempts,
-            kept=await self._state(held, state, message),
-            saved={scope: await self._value(held, it.value, it.ref) for scope, it in state.saved.items()},
-        )
-
-    async def _state(self, held: HeldTurn, state: CodeState, question: Message | None) -> bytes | None:
-        """The state as the turn last saved it, else that of the nearest reply before it on its path."""
-        if (saved := state.saved_state()) is not None:
-            return await self._value(held, saved.state, saved.state_ref)
-        before = question.parent_id if question else None
-        return await self._store.states.before(held.conversation.id, before)
-
-    async def _value(self, held: HeldTurn, value: Raw, ref: str | None) -> bytes:
-        if ref is None:
-            return bytes(value)
-        content = await self._store.states.value(held.turn.id, ref)
-        if content is None:
-            raise LookupError("a saved value is lost")
-        return content
 
     async def _history(self, held: HeldTurn, limit: int | None) -> Sequence[Mapping[str, Any]]:
         """The messages before the turn's, as clients have them, oldest first."""

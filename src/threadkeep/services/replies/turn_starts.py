@@ -191,10 +191,11 @@ class TurnStarts:
         return self._replies.steps(user, agent, held, control)
 
     def _with_code(self, agent: Agent, begun: BegunTurn) -> BegunTurn:
-        """A turn that needs its agent's program, if that is one."""
+        """A turn that needs its agent's program, if that is one; which models that asks, its calls say."""
         if agent.code is None:
             return begun
-        return replace(begun, turn=replace(begun.turn, code=self.programs.code_for(agent.code.key)))
+        turn = replace(begun.turn, code=self.programs.code_for(agent.code.key))
+        return replace(begun, turn=turn, assistant_message=replace(begun.assistant_message, model=None))
 
     async def _check_present(self, agent: Agent) -> None:
         """Refuses a turn of a program that nobody has run lately: it would wait in vain."""

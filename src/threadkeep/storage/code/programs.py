@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from threadkeep.domain.agent import Code, Served
-from threadkeep.domain.worker import SeenWorker, WorkerState
+from threadkeep.domain.agent import Code, SeenWorker, Served, WorkerState
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
 

@@ -32,11 +32,13 @@ _LEDGER: Mapping[str, tuple[str, Callable[[Charge], Any]]] = {
     "cache_read_tokens": ("bigint", lambda it: it.usage.cache_read_tokens),
     "cache_write_tokens": ("bigint", lambda it: it.usage.cache_write_tokens),
     "estimated": ("boolean", lambda it: it.usage.estimated),
-    "cost": ("bigint", lambda it: it.usage.cost.trillionths if it.usage.cost else None),
-    "currency": ("text", lambda it: it.usage.cost.currency if it.usage.cost else None),
+    "cost": ("bigint", lambda it: _amount_of(it.usage.cost)),
+    "currency": ("text", lambda it: _currency_of(it.usage.cost or it.reported_cost)),
     "turns": ("bigint", lambda it: int(it.is_first)),
     "at": ("bigint", lambda it: it.at),
     "day": ("text", lambda it: it.day),
+    "reported": ("boolean", lambda it: it.is_reported),
+    "reported_cost": ("bigint", lambda it: _amount_of(it.reported_cost)),
 }
 """A charge as a row of `tk_ledger`: each column, its type, and what it holds."""
 LEDGER_COLUMNS = ", ".join(_LEDGER)
@@ -119,6 +121,14 @@ def ledger_rows(charges: Iterable[Charge], turn_id: TurnId | None = None) -> lis
         | {"reservation_id": charge.reservation_id, "turn_id": turn_id}
         for charge in charges
     ]
+
+
+def _amount_of(cost: Cost | None) -> int | None:
+    return cost and cost.trillionths
+
+
+def _currency_of(cost: Cost | None) -> str | None:
+    return cost and cost.currency
 
 
 def add_charges(charges: Sequence[Charge]) -> Plan[None]:

@@ -86,7 +86,10 @@ _USAGE = f"""SELECT CASE WHEN :by_day THEN day END AS by_day, CASE WHEN :by_user
         CAST(SUM(output_tokens) AS bigint), CAST(SUM(cache_read_tokens) AS bigint),
         CAST(SUM(cache_write_tokens) AS bigint), MAX(CASE WHEN estimated THEN 1 ELSE 0 END),
         CAST(COALESCE(SUM(cost / {_PART}), 0) AS bigint), CAST(COALESCE(SUM(cost % {_PART}), 0) AS bigint),
-        CAST(SUM(CASE WHEN cost IS NULL THEN 1 ELSE 0 END) AS bigint)
+        CAST(SUM(CASE WHEN cost IS NULL THEN 1 ELSE 0 END) AS bigint),
+        CAST(SUM(CASE WHEN reported THEN 1 ELSE 0 END) AS bigint),
+        CAST(COALESCE(SUM(reported_cost / {_PART}), 0) AS bigint),
+        CAST(COALESCE(SUM(reported_cost % {_PART}), 0) AS bigint)
     FROM tk_ledger"""
 _DAYS = "day >= :first_day AND day <= :last_day"
 _GROUPED = """GROUP BY by_day, by_user, by_agent, by_key, by_model, by_purpose, currency
@@ -343,7 +346,8 @@ def _states(budgets: Sequence[Budget], rows: Rows) -> list[BudgetState]:
 
 
 def _usage_sum(row: Row, by: Collection[str]) -> UsageSum:
-    groups, (currency, turns, calls, *tokens, estimated, parts, rest, unpriced) = row[:6], row[6:]
+    groups, (currency, turns, calls, *tokens), (estimated, *costs) = row[:6], row[6:13], row[13:]
+    parts, rest, unpriced, reported, reported_parts, reported_rest = costs
     return UsageSum(
         {name: value for name, value in zip(DIMENSIONS, groups, strict=True) if name in by},
         currency,
@@ -353,4 +357,6 @@ def _usage_sum(row: Row, by: Collection[str]) -> UsageSum:
         estimated=bool(estimated),
         cost=parts * _PART + rest,
         unpriced=unpriced,
+        reported=reported,
+        reported_cost=reported_parts * _PART + reported_rest,
     )

@@ -1705,6 +1705,8 @@ export interface UsageSumView {
   estimated: boolean;
   cost?: CostView | null;
   unpricedCalls?: number;
+  reportedCalls?: number;
+  reportedCost?: CostView | null;
 }
 
 /** Tokens spent; `estimated` if the provider gave no numbers.

@@ -55,12 +55,12 @@ export const Activity = memo(
 
 function Remarks({ steps }: { steps: readonly Step[] }) {
   const words = useWords();
-  const told = [outcomeOf(words, steps), tookOf(words, steps)].filter(Boolean);
+  const facts = [outcomeOf(words, steps), tookOf(words, steps)].filter(Boolean);
   const { faults, isUnknown } = faultsOf(words, steps);
-  if (!told.length && !faults) return null;
+  if (!facts.length && !faults) return null;
   return (
     <small className="remarks">
-      {told.map((it) => ` · ${it}`)}
+      {facts.map((it) => ` · ${it}`)}
       {faults && (
         <>
           {" · "}

@@ -1,0 +1,59 @@
+"""By what a claim is known when the code runs again: what it asks for, not when it comes."""
+
+import hashlib
+
+import msgspec
+
+from threadkeep.wire.programs import (
+    AMBIGUOUS,
+    AskClaim,
+    CallClaim,
+    Claim,
+    ModelClaim,
+    Refused,
+    SaveClaim,
+    StepClaim,
+    TakeClaim,
+    UsageClaim,
+)
+
+
+def place_of(claim: Claim) -> tuple[str, str, str]:
+    """A claim's scope, its name, and a hash of what it asks."""
+    match claim:
+        case StepClaim():
+            return claim.scope, claim.name, claim.hash
+        case ModelClaim():
+            return claim.scope, "model", _model_hash(claim)
+        case CallClaim():
+            return claim.scope, claim.tool, claim.call_id or _hash(claim.arguments)
+        case AskClaim():
+            return claim.scope, "ask", _hash((claim.message, claim.schema))
+        case TakeClaim():
+            return claim.scope, claim.what, _hash((claim.limit, claim.as_context))
+        case UsageClaim():
+            return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
+        case SaveClaim():
+            return claim.scope, "save", ""
+
+
+def ambiguous(claim: Claim) -> Refused:
+    """The answer to a claim that a run which starts from a saved point could take for an earlier one."""
+    _, name, _ = place_of(claim)
+    return Refused(
+        AMBIGUOUS,
+        f"`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` "
+        "couldn't tell the two apart: put what follows each save in a `turn.scope(…)` of its own, or pass "
+        "what differs.",
+        claim.id,
+    )
+
+
+def _model_hash(claim: ModelClaim) -> str:
+    """What the code passed, never what the server adds: that may have changed since."""
+    asked = claim.messages, claim.system, claim.model, [it.name for it in claim.tools], claim.server_tools
+    return _hash((*asked, claim.output))
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()

@@ -1,0 +1,79 @@
+"""Starts programs for turns: with what the turn began with, and the state that it continues from."""
+
+from msgspec import Raw
+
+from threadkeep.domain.agent import Code
+from threadkeep.domain.conversation import Conversation
+from threadkeep.domain.message import Message
+from threadkeep.domain.turn import Turn
+from threadkeep.domain.user import User
+from threadkeep.engine.code.programs import ProgramRun, Start
+from threadkeep.engine.code.replay import CodeState
+from threadkeep.engine.code.start import start_of
+from threadkeep.log.writer import persist
+from threadkeep.runtime.programs import NodePrograms
+from threadkeep.storage.store import Store
+
+
+class ProgramStarts:
+    """Runs programs' functions from the top."""
+
+    def __init__(self, store: Store, programs: NodePrograms) -> None:
+        self._store = store
+        self._programs = programs
+
+    def code_of(self, turn: Turn) -> Code | None:
+        """The code that runs a turn on this node: of the version that began it, else a higher one."""
+        needed = turn.code
+        if needed is None or self._programs.port is None:
+            return None
+        fitting = (it for it in self._programs.codes if it.key == needed.key)
+        return next((it for it in fitting if it.version >= (needed.version or 0)), None)
+
+    async def prepare(
+        self,
+        user: User,
+        turn: Turn,
+        conversation: Conversation,
+        state: CodeState,
+        code: Code,
+        *,
+        run: int,
+        attempt: int = 0,
+        is_check: bool = False,
+    ) -> Start:
+        """What a run of a program begins with."""
+        message = await self._store.messages.get(conversation.id, turn.user_message_id)
+        return start_of(
+            turn,
+            conversation,
+            user,
+            message,
+            code,
+            state,
+            run=run,
+            attempt=attempt,
+            kept=await self._state(turn, state, message),
+            saved={scope: await self._value(turn, it.value, it.ref) for scope, it in state.saved.items()},
+            is_check=is_check,
+        )
+
+    def run(self, start: Start) -> ProgramRun:
+        """Runs a program's function from the top."""
+        assert self._programs.port is not None
+        return self._programs.port.start(start)
+
+    async def _state(self, turn: Turn, state: CodeState, question: Message | None) -> bytes | None:
+        """The state as the turn last saved it, else that of the nearest reply before it on its path."""
+        if (saved := state.saved_state()) is not None:
+            return await self._value(turn, saved.state, saved.state_ref)
+        before = question.parent_id if question else None
+        return await self._store.states.before(turn.conversation_id, before)
+
+    async def _value(self, turn: Turn, value: Raw, ref: str | None) -> bytes:
+        if ref is None:
+            return bytes(value)
+        content = await persist(lambda: self._store.states.value(turn.id, ref))
+        if content is None:
+            raise LookupError("a saved value is lost")
+        return content
