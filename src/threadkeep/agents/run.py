@@ -151,7 +151,8 @@ class FunctionRun:
     def _failed(self, error: BaseException) -> End:
         if self.cancelled is not None:
             return self._cancelled_end()
-        self.agent.note_failure(error)
+        if not self.start.is_check:
+            self.agent.note_failure(error)
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
