@@ -111,6 +111,15 @@ def test_what_cannot_run_a_turn_is_refused():
             agent()(fn)  # type: ignore[arg-type]
 
 
+def test_the_decorator_needs_no_parentheses():
+    @agent
+    async def find_orders(turn: Turn) -> None: ...
+
+    assert (find_orders.key, find_orders.version) == ("find-orders", 1)
+    with pytest.raises(TypeError, match="not of 'Orders'"):
+        agent("Orders")  # type: ignore[call-overload]
+
+
 def test_a_key_that_a_name_does_not_give_is_asked_for():
     async def _private(turn: Turn) -> None: ...
 

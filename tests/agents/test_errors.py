@@ -1,6 +1,7 @@
 """The SDK's public names, and its errors as one tree."""
 
 import asyncio
+from pathlib import Path
 
 import threadkeep.agents
 from threadkeep.agents import errors
@@ -24,6 +25,12 @@ def test_the_docstring_draws_every_error_and_every_one_is_public():
     defined = [name for name, it in vars(errors).items() if isinstance(it, type)]
     assert sorted(drawn) == sorted([*defined, "asyncio.CancelledError"])
     assert set(defined) <= set(threadkeep.agents.__all__)
+
+
+def test_the_documentation_draws_the_same_tree():
+    _, tree = (errors.__doc__ or "").split("\n\n", 1)
+    page = Path(__file__).parents[2] / "docs" / "agents-in-code.md"
+    assert tree.strip() in page.read_text()
 
 
 def test_errors_can_be_caught_by_their_kind():

@@ -114,9 +114,8 @@ def test_what_names_no_agent_is_refused_with_a_sentence(folder: Path, place: str
             "from threadkeep.agents import agent\n\n@agent(version=0)\ndef f(turn): ...\n",
             "line 3: ValueError: `version` is a whole number from 1",
         ),
-        ("from threadkeep.agents import agent\n\n@agent\ndef f(turn): ...\n", "line 3: TypeError"),
     ],
-    ids=["module", "name", "syntax", "exit", "declaration", "bare"],
+    ids=["module", "name", "syntax", "exit", "declaration"],
 )
 def test_what_fails_on_import_is_named_with_its_file_and_line(folder: Path, source: str, sentence: str):
     folder.write_text(source)

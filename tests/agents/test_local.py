@@ -136,6 +136,7 @@ async def test_an_agent_that_blocks_the_loop_is_named_and_does_not_answer(
     await until(lambda: bool(caplog.messages))
     assert 'agent "blocks" blocks the event loop (test_local.py:' in caplog.messages[0]
     assert "in blocks) for" in caplog.messages[0]
+    assert "in a step whose function is `def` and runs in a thread" in caplog.messages[0]
     assert programs.blocked_s > 0
 
     let_go.set()

@@ -472,6 +472,15 @@ async def test_an_answer_is_what_was_asked_for(
         assert claim.schema == schema
 
 
+async def test_choices_that_are_one_text_are_refused_with_a_sentence():
+    @agent()
+    async def it(turn: Turn) -> None:
+        with pytest.raises(ValueError, match=r"is a list of texts: `choices=\['yes'\]`"):
+            await turn.ask("Which?", choices="yes")
+
+    assert (await Peer(it, Journal(), Script()).end()).status == "completed"
+
+
 async def test_an_answer_that_does_not_fit_raises():
     @agent()
     async def it(turn: Turn) -> None:

@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,7 @@ from tests.faults.dying import DyingNode, dying_node, mortality
 from tests.faults.programs import Sent, send, settings_on
 from tests.postgres import Postgres
 from threadkeep.agents import Agent, Turn, agent
-from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.runtime import heartbeat
-from threadkeep.services.replies import code_replies
 from threadkeep.testing import ScriptedModel, until
 
 __all__ = ["mortality"]
@@ -96,9 +93,8 @@ async def test_changed_code_continues_or_is_found_to_differ_before_it_does_anyth
     caplog: pytest.LogCaptureFixture,
 ):
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(code_replies, "CodeSurroundings", partial(CodeSurroundings, patience_s=0.5))
     WRITES.clear()
-    async with settings_on(database, model, tmp_path, postgres) as settings:
+    async with settings_on(database, model, tmp_path, postgres, agents_patience_s=0.5) as settings:
         never = asyncio.Event()
         async with dying_node(settings, [it.agent(BEFORE, never) for it in CHANGES]) as node:
             sent = [await send(node, it.name) for it in CHANGES]

@@ -52,7 +52,7 @@ async def settings(
     monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
     WRITES.clear()
     GATES.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 

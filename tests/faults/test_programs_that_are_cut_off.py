@@ -52,7 +52,7 @@ async def settings(
     monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
     for world in (WRITES, MIXED_UP):
         world.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 
@@ -100,7 +100,7 @@ def waiting(it: Agent) -> Agent:
 
 PROGRAMS = [branches, *map(waiting, TIMING)]
 AT_ONCE = ["Branches"] * 12 + [it.key for it in TIMING]
-DEATHS = ([12, 10, 8], [25, 6, 14])
+DEATHS = ([2, 14, 8], [25, 6, 14])
 """At which commit each node of a chain dies; a turn survives three losses in a row."""
 
 

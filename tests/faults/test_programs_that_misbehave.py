@@ -53,7 +53,7 @@ async def settings(
     monkeypatch.setattr(run, "CANCEL_GRACE_S", 0.05)
     for world in (WRITES, HEARD, OVER, TASKS, KEPT):
         world.clear()
-    async with settings_on(request.param, model, tmp_path, postgres) as settings:
+    async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
         yield settings
 
 

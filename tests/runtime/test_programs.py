@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
+import pytest
+
 from tests.making import ALICE, NOW, keep_conversation, make_agent, opened
 from tests.runtime.nodes import DEAD, Nodes
 from threadkeep.domain.agent import AgentCode, BlockedLoop, Code, Places, WorkerState
@@ -151,8 +153,26 @@ async def test_user_of_a_turn_without_its_program_is_told_once_whichever_nodes_l
     assert [it.id for it in seen] == [begun.turn.id, late.turn.id]
     # Its program comes, and the turn ends with what its log says, the notice included.
     nodes.start(bus=bus, programs=FakePrograms(Code("orders", 2)))
-    await until(lambda: has_ended(store, begun))
+    for it in (begun, late):
+        await until(lambda it=it: has_ended(store, it))
     assert await store.absences.waiting() == {}
+
+
+async def test_answered_turn_that_newer_code_began_waits_for_that_and_its_user_and_the_log_are_told_once(
+    nodes: Nodes, store: Store, caplog: pytest.LogCaptureFixture
+):
+    node = nodes.start(programs=FakePrograms(Code("orders", 1)))
+    begun = await make_begun(store, 2)
+    await store.turns.begin(opened(begun))
+    await store.log.pause(begun.turn.id, 1, ())
+    held = await store.log.adopt_waiting(begun.turn.id, Lease(node.id, 1, -3_001))
+    assert held is not None
+    await until(lambda: any("waits" in it for it in caplog.messages))
+    (told,) = [it for it in caplog.messages if "waits" in it]
+    assert await store.absences.unnoted(limit=9) == []
+    assert 'began with version 2 of agent "orders", and this node has version 1' in told
+    chunks = await store.log.read(begun.turn.id, 0)
+    assert sum("AGENT_ABSENT" in it.events for it in chunks) == 1
 
 
 async def all_told(said: Callable[[BegunTurn], Awaitable[list[Notice]]], *turns: BegunTurn) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from threadkeep.agents import Turn, agent, tool
+from threadkeep.agents import StepInsideStep, Turn, agent, tool
 from threadkeep.testing import NotDeterministic, Say, ScriptedModel, StepNotFaked, UseTool, run_agent
 
 
@@ -100,7 +100,7 @@ async def test_calls_of_tools_are_approved_faked_and_counted():
     assert "pay" not in denied.steps or denied.steps["pay"].count == 0
 
 
-async def test_failed_agent_has_an_error():
+async def test_failed_agent_has_an_error_and_its_test_the_exception(caplog: pytest.LogCaptureFixture):
     @agent()
     async def broken(turn: Turn) -> None:
         raise RuntimeError("secret")
@@ -109,6 +109,8 @@ async def test_failed_agent_has_an_error():
     assert run.status == "FAILED"
     assert run.error is not None
     assert (run.error.code, "secret" in run.error.message) == ("AGENT_FAILED", False)
+    assert isinstance(run.exception, RuntimeError) and "secret" in repr(run)
+    assert "RuntimeError: secret" in caplog.text
 
 
 async def test_agent_that_does_something_else_when_it_runs_again_fails_its_test():
@@ -128,3 +130,36 @@ async def test_agent_that_does_something_else_when_it_runs_again_fails_its_test(
     assert len(runs) == 2
     run = await run_agent(counts, "Hi", check=False)
     assert (run.text, len(runs)) == ("paid 3", 3)
+
+
+async def test_mistake_in_the_agent_is_told_in_full():
+    @agent()
+    async def nested(turn: Turn) -> None:
+        async def outer() -> None:
+            await turn.step(find_order, "7", effect="read")
+
+        await turn.step(outer, effect="read")
+
+    run = await run_agent(nested, "Hi")
+    assert isinstance(run.exception, StepInsideStep) and "Call the function directly" in str(run.exception)
+
+
+async def test_answers_that_nobody_asked_for_fail_the_test():
+    with pytest.raises(
+        AssertionError, match=r"without asking for \['maybe'\] of `answers`. It asked: \['Refund"
+    ):
+        await run_agent(orders, "Refund order 7", answers=["no", "maybe"])
+
+
+async def test_answer_that_does_not_fit_names_its_question():
+    with pytest.raises(AssertionError, match=r"asks 'Refund it\?', which 'maybe' doesn't answer: "):
+        await run_agent(orders, "Refund order 7", answers=["maybe"])
+
+
+async def test_question_for_a_number_takes_the_number():
+    @agent()
+    async def counts(turn: Turn) -> str:
+        return f"{await turn.ask('How many?', type=int)}, {await turn.ask('And?', type=int)}"
+
+    run = await run_agent(counts, "Hi", answers=[5, {"answer": 6}])
+    assert run.text == "5, 6"

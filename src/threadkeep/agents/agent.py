@@ -4,7 +4,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, overload
 
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.domain.agent import (
@@ -26,6 +26,8 @@ _KEY = re.compile(r"[a-z][a-z0-9-]{0,63}")
 AgentFunction = Callable[[Any], Any]
 ChooseFunction = Callable[[str, Effect, Callable[..., Any]], Callable[..., Any]]
 """What runs instead of a step's function: by the step's name and effect, and its own function."""
+NoteFailure = Callable[[BaseException], object]
+"""Hears the exception that ends a turn."""
 
 
 class Agent:
@@ -39,6 +41,7 @@ class Agent:
         self.tools = tools
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(fn))
         self._choose: ChooseFunction | None = None
+        self._note_failure: NoteFailure | None = None
         functools.update_wrapper(cast("Any", self), fn)
 
     def __call__(self, turn: Any) -> Any:
@@ -48,11 +51,18 @@ class Agent:
     def __repr__(self) -> str:
         return f"<agent {self.key} version {self.version}>"
 
-    def with_functions(self, choose: ChooseFunction) -> "Agent":
-        """The same agent for tests: `choose` says for each step what runs instead of its function."""
+    def with_functions(self, choose: ChooseFunction, note_failure: NoteFailure | None = None) -> "Agent":
+        """The same agent for tests: `choose` says for each step what runs instead of its function, and
+        `note_failure` hears the exceptions that end its turns.
+        """
         chosen = Agent(self.fn, self.declaration, self.tools)
-        chosen._choose = choose
+        chosen._choose, chosen._note_failure = choose, note_failure
         return chosen
+
+    def note_failure(self, error: BaseException) -> None:
+        """Its function has raised; only tests look at what that says."""
+        if self._note_failure is not None:
+            self._note_failure(error)
 
     def function_of(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
         """What a step runs now: its own function, except in tests."""
@@ -69,6 +79,9 @@ class Agent:
         return self.declaration.version
 
 
+@overload
+def agent(fn: AgentFunction, /) -> Agent: ...
+@overload
 def agent(
     *,
     key: str | None = None,
@@ -82,7 +95,23 @@ def agent(
     max_steps: int = 1000,
     starters: Sequence[str] = (),
     icon: str | None = None,
-) -> Callable[[AgentFunction], Agent]:
+) -> Callable[[AgentFunction], Agent]: ...
+def agent(
+    fn: AgentFunction | None = None,
+    /,
+    *,
+    key: str | None = None,
+    name: str | None = None,
+    description: str = "",
+    version: int = 1,
+    visibility: Literal["private", "public"] = "private",
+    model: str | None = None,
+    tools: Sequence[Callable[..., Any]] = (),
+    timeout_s: float = 300,
+    max_steps: int = 1000,
+    starters: Sequence[str] = (),
+    icon: str | None = None,
+) -> Agent | Callable[[AgentFunction], Agent]:
     """Makes an agent of a function that takes a turn: `async def`, or `def`, which runs in a thread."""
 
     def decorate(fn: AgentFunction) -> Agent:
@@ -105,7 +134,7 @@ def agent(
         _check(declaration)
         return Agent(fn, declaration, known)
 
-    return decorate
+    return decorate if fn is None else decorate(fn)
 
 
 def _check_function(fn: AgentFunction) -> None:

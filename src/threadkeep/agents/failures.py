@@ -133,10 +133,10 @@ def without_values(error: BaseException, most: int = 10) -> BaseException:
 
 
 def _bare(error: BaseException, most: int) -> BaseException:
-    if isinstance(error, BaseExceptionGroup) and most > 1:
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
-    return _named(error)
+    if not isinstance(error, BaseExceptionGroup) or most < 2:
+        return _named(cast("BaseException", error))
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return BaseExceptionGroup("", [without_values(it, most // 2) for it in group.exceptions[:most]])
 
 
 def _named(error: BaseException) -> Exception:

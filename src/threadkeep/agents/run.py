@@ -33,6 +33,7 @@ from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     NOTHING,
     Ack,
     Cancel,
@@ -59,10 +60,6 @@ GRACE_S = 2.0
 """How long `finally` blocks may take."""
 MOST_PASSES = 5
 """How often the loop runs at most until the code has reacted to a result."""
-
-
-_PLACES_FOR_USAGE = 4
-"""What a model call has used is claimed without waiting."""
 
 
 class Threading(Protocol):
@@ -110,7 +107,7 @@ class FunctionRun:
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
-        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS - _PLACES_FOR_USAGE)
+        self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS)
         self._ids = itertools.count(1)
         self._open: dict[int, asyncio.Future[Run | Result]] = {}
         self._names: dict[int, str] = {}
@@ -154,6 +151,8 @@ class FunctionRun:
     def _failed(self, error: BaseException) -> End:
         if self.cancelled is not None:
             return self._cancelled_end()
+        if not self.start.is_check:
+            self.agent.note_failure(error)
         telling = leading(error)
         if isinstance(telling, AgentError):
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
@@ -253,6 +252,8 @@ class FunctionRun:
 
     def _refuse(self, refused: Refused) -> None:
         log.error('agent "%s": the server refused a message: %s', self.agent.key, refused.message)
+        if refused.code == NOT_RUNNING:
+            return  # the step has ended for the server, which says how
         if refused.re is not None:
             kind = AmbiguousStep if refused.code == AMBIGUOUS else TurnMisused
             self._fail(refused.re, kind(refused.message))

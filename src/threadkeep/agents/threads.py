@@ -21,14 +21,19 @@ class _Job:
     returned: "asyncio.Future[Any]"
     owner: object
 
-    def run(self) -> None:
+    def outcome(self) -> tuple[Any, BaseException | None]:
+        """What the function returns or raises."""
         try:
-            value, error = self.fn(), None
+            return self.fn(), None
         except (StopIteration, StopAsyncIteration) as exc:  # no future takes them
-            value, error = None, RuntimeError(f"the function raised {type(exc).__name__}")
+            error = RuntimeError(f"the function raised {type(exc).__name__}")
             error.__cause__ = exc
+            return None, error
         except BaseException as exc:  # noqa: BLE001 - what waits for the function gets it
-            value, error = None, exc
+            return None, exc
+
+    def deliver(self, value: Any, error: BaseException | None) -> None:
+        """Passes it on to what waits."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self.loop.call_soon_threadsafe(self._settle, value, error)
 
@@ -81,6 +86,7 @@ class Threads:
                 self._changed.notify()
             elif self._count < self._most:
                 self._count += 1
+                self._idle += 1
                 threading.Thread(target=self._work, name=f"{self._name}-{self._count}", daemon=True).start()
 
     def _forget(self, job: _Job) -> None:
@@ -90,17 +96,18 @@ class Threads:
 
     def _work(self) -> None:
         while (job := self._next()) is not None:
-            job.run()
-            del job  # its arguments may be large
+            outcome = job.outcome()
+            with self._changed:
+                self._idle += 1  # before anybody hears of it, and wants another thread
+            job.deliver(*outcome)
+            del job, outcome  # they may be large
 
     def _next(self) -> _Job | None:
+        """The next function to run; None if there was nothing to do for a while."""
         with self._changed:
-            self._idle += 1
-            try:
-                found = self._changed.wait_for(lambda: self._jobs, timeout=IDLE_S)
-                if found:
-                    return self._jobs.popleft()
-                self._count -= 1
-                return None
-            finally:
-                self._idle -= 1
+            found = self._changed.wait_for(lambda: self._jobs, timeout=IDLE_S)
+            self._idle -= 1
+            if found:
+                return self._jobs.popleft()
+            self._count -= 1
+            return None

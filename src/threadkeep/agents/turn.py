@@ -64,6 +64,8 @@ GivenTool = Callable[..., Any]
 MOST_FILE_BYTES = 32 * 1024 * 1024
 MOST_SCOPE_CHARACTERS = 256
 MOST_ROUNDS = 200
+MOST_READ = 100_000
+"""How many characters of a result a model reads."""
 """How often `run` asks the model at most."""
 
 _UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
@@ -354,7 +356,8 @@ class Turn(TurnFacts):
             return (await self._call_server(call.name, call.arguments, call.id)).text
         step = tool_step(tool, call.arguments, call.id, self._scope)
         returned = await take(self._run, self._shared.steps, step)
-        return returned if isinstance(returned, str) else encode(returned).decode()
+        text = returned if isinstance(returned, str) else encode(returned).decode()
+        return text if len(text) <= MOST_READ else f"{text[:MOST_READ]}\n[The rest is cut off.]"
 
     # Tools
 
@@ -553,6 +556,8 @@ def _read_file(path: Path) -> bytes:
 def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] | None, Any, bool]:
     """The schema of an answer, what it becomes, and whether it is in an object of its own."""
     if choices is not None:
+        if isinstance(choices, str):
+            raise ValueError(f"`choices` is a list of texts: `choices=[{choices[:60]!r}]`.")
         if not choices or any(not isinstance(it, str) for it in choices):  # type: ignore[redundant-expr]
             raise ValueError("`choices` are texts, at least one.")
         return {"type": "string", "enum": list(choices)}, str, False

@@ -16,6 +16,9 @@ log = logging.getLogger("threadkeep.agents")
 
 BLOCKED_AFTER_S = 1.0
 _LOOKS_EVERY_S = 0.25
+_ADVICE = (
+    "what blocks belongs in a step whose function is `def` and runs in a thread, or in `asyncio.to_thread`"
+)
 _NOT_THE_PROGRAMS = tuple({*sysconfig.get_paths().values(), str(Path(__file__).parent)})
 
 
@@ -73,7 +76,11 @@ class Watchdog:
             elif self.blocked_s and self._reported is None:
                 self._reported = f'agent "{self._who() or "?"}"'
                 log.warning(
-                    "%s blocks the event loop (%s) for %.0f s", self._reported, self._place(), self.blocked_s
+                    "%s blocks the event loop (%s) for %.0f s: %s",
+                    self._reported,
+                    self._place(),
+                    self.blocked_s,
+                    _ADVICE,
                 )
 
     def _note_life(self) -> None:

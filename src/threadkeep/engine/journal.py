@@ -102,6 +102,8 @@ class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
     kind: ClaimKind
     effect: Effect = "write"
     attempt: int = 1
+    title: str | None = None
+    """Of a call; that of a step is in the event that shows it."""
 
 
 StepStatus = Literal["ok", "error", "cancelled", "unknown"]

@@ -132,6 +132,7 @@ class StepRecorder:
             started_at=at,
             effect=begun.effect,
             attempt=begun.attempt,
+            title=begun.title,
             is_hidden=begun.kind == "step" and shown is None,
         )
         if begun.kind == "question":

@@ -208,10 +208,11 @@ class OpenRequests:
             )
         is_repeated = self._permissions.is_repeated(tool, arguments)
         again = " again (the first call may already have taken effect)" if is_repeated else ""
+        asked = (tool.title or f"Call {tool.name} on {tool.server}").removesuffix("?")
         return ApprovalRequest(
             request_id=call.request_id,
             kind=ApprovalKind.TOOL,
-            message=f"Call {tool.name} on {tool.server}{again}?",
+            message=f"{asked}{again}?",
             expires_at=self._user_requests.expires_at,
             tool_call_id=call.use.id,
         )

@@ -36,6 +36,8 @@ class Tool:
     effect: ToolEffect = ToolEffect.WRITE
     asks_user: bool = False
     is_run_by_client: bool = False
+    title: str | None = None
+    """What its user is asked about a call, instead of its name."""
     configured: McpServer | None = None
     """Its server as the agent's owner has configured it; our own have no configuration."""
 

@@ -64,7 +64,11 @@ class NodePrograms:
 
     def code_for(self, key: str) -> TurnCode:
         """What a turn that begins now needs: our version of the code, or any if we have none."""
-        return TurnCode(key, max((it.version for it in self.codes if it.key == key), default=None))
+        return TurnCode(key, self.version_of(key))
+
+    def version_of(self, key: str) -> int | None:
+        """The newest version of a program that this node has."""
+        return max((it.version for it in self.codes if it.key == key), default=None)
 
     def can_run(self, code: TurnCode) -> bool:
         """Whether this node has a turn's code, or newer code."""

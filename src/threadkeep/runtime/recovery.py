@@ -1,6 +1,7 @@
 """Recovery: resumes turns whose node died or released them."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -23,6 +24,8 @@ from threadkeep.runtime.signals import Signals
 from threadkeep.storage.running.absences import NOTED_AFTER_MS, Absence
 from threadkeep.storage.store import Store
 from threadkeep.storage.turns import LEASE_MS
+
+log = logging.getLogger("threadkeep.turns")
 
 MOST_AT_ONCE = 20
 """How many turns to take over per beat: a node that starts after a crash must serve requests, too."""
@@ -138,13 +141,23 @@ class Recovery:
             return
         found = await self._store.absences.unnoted(limit=MOST_NOTED_AT_ONCE, after_ms=self._noted_after_ms)
         # Ours are merely late.
-        absent = [turn_id for turn_id, code in found if not self._programs.can_run(code)]
-        await _do_for_each(absent, self._note_absence)
+        absent = {turn_id: code for turn_id, code in found if not self._programs.can_run(code)}
+        await _do_for_each(absent, lambda turn_id: self._note_absence(turn_id, absent[turn_id]))
 
-    async def _note_absence(self, turn_id: TurnId) -> None:
+    async def _note_absence(self, turn_id: TurnId, code: TurnCode) -> None:
         chunk = await self._store.absences.note(turn_id, self._notice, after_ms=self._noted_after_ms)
-        if chunk is not None:
-            await self._signals.wrote([chunk])
+        if chunk is None:
+            return
+        if (ours := self._programs.version_of(code.key)) is not None:
+            log.warning(
+                'turn %s waits: it began with version %s of agent "%s", and this node has version %d;'
+                " older code never continues a turn",
+                turn_id,
+                code.version,
+                code.key,
+                ours,
+            )
+        await self._signals.wrote([chunk])
 
     def _notice(self, absence: Absence) -> LogChunk:
         seq = absence.last_seq + 1

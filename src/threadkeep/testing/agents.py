@@ -1,6 +1,7 @@
 """An agent in code, run once by a whole Threadkeep: `run = await run_agent(orders, "Refund order 7")`."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -9,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from threadkeep.agents import Agent
-from threadkeep.client import Client, TurnWaiting
+from threadkeep.agents import Agent, AgentError
+from threadkeep.client import Client, ClientError, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.domain.user import LOCAL, User, UserRole
 from threadkeep.testing.app import RunningApp, running_app
@@ -19,6 +20,8 @@ from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import FailureView
 from threadkeep.wire.programs import Effect
+
+log = logging.getLogger("threadkeep.testing")
 
 TIMEOUT_S = 30.0
 MOST_PAUSE_S = 5.0
@@ -66,6 +69,8 @@ class AgentRun:
     """By their names; a function inside another one has its bare name."""
     questions: Sequence[str]
     """What the agent asked its user, and which calls it wanted approved."""
+    exception: BaseException | None = None
+    """What the agent's function raised, if that ended the turn: `error` is what its user sees of it."""
 
 
 class Effects:
@@ -74,10 +79,18 @@ class Effects:
     def __init__(self, fakes: Fakes, diary: Diary) -> None:
         self._fakes = fakes
         self._diary = diary
+        self.exception: BaseException | None = None
+        """What ended the last turn."""
 
     def of(self, agent: Agent) -> Agent:
         """The agent with these effects."""
-        return agent.with_functions(self._choose)
+
+        def note_failure(error: BaseException) -> None:
+            self.exception = error
+            if not isinstance(error, AgentError):
+                log.error('agent "%s" raised, and its turn failed', agent.key, exc_info=error)
+
+        return agent.with_functions(self._choose, note_failure)
 
     @property
     def counts(self) -> Counter[str]:
@@ -138,7 +151,9 @@ async def run_agent(
         run = await course.run(app.client, text)
         if check:
             await course.check(app)
-        return run
+    if run.status == "COMPLETED":
+        course.check_answers()
+    return run
 
 
 class Course:
@@ -168,6 +183,14 @@ class Course:
         if not self.turn_id:
             await self._start(client, text)
         return await self._finish(client)
+
+    def check_answers(self) -> None:
+        """Raises if the agent has asked less than the test expects."""
+        if self._answers:
+            raise AssertionError(
+                f"Agent {self._agent.key!r} has ended without asking for {self._answers!r} of `answers`. "
+                f"It asked: {[message for message, _ in self._asked.values()]!r}."
+            )
 
     async def _start(self, client: Client, text: str) -> None:
         if not self._conversation_id:
@@ -224,13 +247,18 @@ class Course:
         if self._pauses:
             await self._until_paused(client)
         _, answer = self._asked[request_id]
-        if answer is None:
-            await client.answer(turn_id, request_id, "deny")
-        elif request.kind == "tool":
-            await client.answer(turn_id, request_id, answer)
-        else:
-            action = "result" if request.kind == "client_tool" else "answer"
-            await client.answer(turn_id, request_id, action, content=answer)
+        try:
+            if answer is None:
+                await client.answer(turn_id, request_id, "deny")
+            elif request.kind == "tool":
+                await client.answer(turn_id, request_id, answer)
+            else:
+                action = "result" if request.kind == "client_tool" else "answer"
+                await client.answer(turn_id, request_id, action, content=_as_asked(request, answer))
+        except ClientError as exc:
+            raise AssertionError(
+                f"Agent {self._agent.key!r} asks {request.message!r}, which {answer!r} doesn't answer: {exc}"
+            ) from exc
 
     async def _until_paused(self, client: Client) -> None:
         """Waits for the end of the function; one that does something else meanwhile doesn't end."""
@@ -248,6 +276,7 @@ class Course:
             error=turn.error,
             steps=await self._steps(client),
             questions=[message for message, _ in self._asked.values()],
+            exception=self._effects.exception,
         )
 
     async def _steps(self, client: Client) -> dict[str, StepRuns]:
@@ -268,3 +297,10 @@ class Course:
         if open_:
             return f"it waits for `{'`, `'.join(open_)}`."
         return f"its turn is {turn.status}, and its code waits for nothing that Threadkeep knows of."
+
+
+def _as_asked(request: ApprovalView, answer: Any) -> Any:
+    """An answer as the question's schema has it: `turn.ask(type=int)` asks for an object with it."""
+    schema = request.schema if isinstance(request.schema, Mapping) else {}
+    is_wrapped = set(schema.get("properties", ())) == {"answer"} and not isinstance(answer, Mapping)
+    return {"answer": answer} if is_wrapped else answer

@@ -434,6 +434,10 @@ class Ack(Struct, frozen=True, tag="ack"):
     bytes: int
 
 
+NOT_RUNNING = "NOT_RUNNING"
+"""The code of `Refused`: a step of this number doesn't run, or runs no more."""
+
+
 class Refused(Struct, frozen=True, omit_defaults=True, tag="refused"):
     """A message that the server doesn't accept; also anything of a run that is over."""
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from tests.engine.code.in_memory import CodeTurn, allows, answers, killed_everywhere
+from tests.engine.code.in_memory import TURN, CodeTurn, allows, answers, killed_everywhere
 from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Step, adds
 from threadkeep.agents import (
+    Agent,
     AgentError,
     Denied,
     LocalPrograms,
@@ -27,6 +28,7 @@ from threadkeep.agents import (
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
+    ApprovalRequest,
     Done,
     Failed,
     IterationRestart,
@@ -35,12 +37,17 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
     ToolResultStored,
+    TurnEvent,
     UsageReported,
+    UserMessage,
 )
+from threadkeep.domain.message import Usage as MessageUsage
 from threadkeep.engine.code import codes, running, voices
+from threadkeep.engine.code.replay import replay_code
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
 from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
+from threadkeep.engine.recorded_steps import StepRecorder
 from threadkeep.engine.stop import Stop
 from threadkeep.ports.gateway import (
     GatewayError,
@@ -49,6 +56,7 @@ from threadkeep.ports.gateway import (
     ModelUsage,
     ReplyBrokeOff,
     TextDelta,
+    ToolResultBlock,
     ToolUse,
 )
 from threadkeep.wire.programs import (
@@ -290,6 +298,53 @@ async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
 async def gives_nothing(turn: Turn) -> None: ...
 
 
+async def killed_in_its_first_step(it: Agent) -> CodeTurn:
+    """Its turn, killed once its first step has begun."""
+    for commits in itertools.count(1):
+        turn = await CodeTurn([it]).run(commits=commits)
+        if any(isinstance(entry, StepBegun) for entry in turn.entries):
+            return turn
+    raise AssertionError
+
+
+async def test_a_cut_off_write_that_nobody_catches_is_named_to_the_user_and_with_advice_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+):
+    caplog.set_level("INFO", "threadkeep.engine")
+
+    @agent()
+    async def pays(turn: Turn):
+        await turn.step(World().write, 7)
+
+    turn = await killed_in_its_first_step(pays)
+    await turn.run()
+    sentence = 'The step "World.write" was interrupted and may have taken effect.'
+    assert turn.end == Failed(codes.OUTCOME_UNKNOWN, sentence)
+    resumed, advice = [it for it in caplog.messages if it.startswith("turn t")]
+    assert resumed.endswith('in progress then: "World.write" (step 1), a write')
+    assert "Catch OutcomeUnknown" in advice and 'effect="read"' in advice
+
+
+async def test_a_question_that_changed_while_its_turn_waited_is_asked_again_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+):
+    def asks(question: str) -> Agent:
+        @agent(key="asks")
+        async def it(turn: Turn):
+            return await turn.ask(question)
+
+        return it
+
+    turn = CodeTurn([asks("Go?")], answer=answers("old", "new"))
+    while not turn.requests.times_asked:
+        await turn.run(commits=len(turn.entries) + 1)
+    turn.agents = [asks("Shall we go?")]
+    await turn.run()
+    assert turn.shown == "new"
+    (said,) = [it for it in caplog.messages if "no longer asks" in it]
+    assert '"ask" (step 1)' in said and "Go?" not in said
+
+
 async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
     world = World()
     heard: list[str] = []
@@ -303,12 +358,7 @@ async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
             return "Nobody knows."
         return "Paid."
 
-    turn = CodeTurn([pays])
-    begun = 0
-    while not any(isinstance(it, StepBegun) for it in turn.entries):
-        begun += 1
-        turn = CodeTurn([pays])
-        await turn.run(commits=begun)
+    turn = await killed_in_its_first_step(pays)
     world.writes.clear()
     await turn.run()
     assert (turn.shown, heard, world.writes) == ("Nobody knows.", ["unknown"], [])
@@ -526,6 +576,22 @@ async def test_a_denied_step_raises_and_does_not_run():
 
     turn = await CodeTurn([asks], answer=denies).run()
     assert (turn.shown, world.writes) == ("Not allowed.", [])
+
+
+@pytest.mark.parametrize(
+    ("title", "asked"), [("Book a room", "Book a room?"), ("Book it?", "Book it?"), (None, "Call book?")]
+)
+async def test_the_title_of_a_step_is_what_its_user_is_asked_and_sees(title: str | None, asked: str):
+    @agent()
+    async def books(turn: Turn):
+        return await turn.step(World().write, 7, access="ask", name="book", title=title)
+
+    turn = await CodeTurn([books], answer=allows).run()
+    assert [it.message for it in turn.events if isinstance(it, ApprovalRequest)] == [asked]
+    recorder = StepRecorder(lambda subject: subject)
+    for entry in turn.entries:
+        recorder.add(entry)
+    assert [it.title for it in recorder.steps(is_over=True).steps] == [title]
 
 
 async def test_tools_of_servers_are_called_and_their_results_returned():
@@ -987,3 +1053,128 @@ async def test_a_model_that_broke_off_and_is_killed_when_asked_again_is_heard_on
 
     whole, killed = await killed_everywhere(make)
     assert [it.shown for it in (whole, *killed)] == ["one two"] * (len(killed) + 1)
+
+
+@pytest.mark.parametrize(
+    ("city", "read"),
+    [
+        ("Oslo", "3 degrees"),
+        ("Rome", '{"degrees":30}'),
+        ("Atlantis", "AgentError: There is no such city."),
+        (7, "StepFailed: "),
+    ],
+    ids=["a text", "a value", "an error", "wrong arguments"],
+)
+async def test_a_model_reads_what_a_function_of_the_program_returns(city: Any, read: str):
+    values = {"Oslo": "3 degrees", "Rome": {"degrees": 30}}
+
+    @tool(effect="read")
+    async def weather(city: str) -> Any:
+        """The weather in a city."""
+        if city not in values:
+            raise AgentError("There is no such city.")
+        return values[city]
+
+    @agent()
+    async def reports(turn: Turn):
+        if city in values:
+            assert await turn.call(weather, {"city": city}) == values[city]
+        await turn.run(tools=[weather])
+
+    asks: list[Step] = [ToolUse("c1", "weather", {"city": city}), ModelUsage(1, 1), ModelStopped("tool_use")]
+    turn = await CodeTurn([reports], gateway=lambda: InMemoryGateway(asks, said("So it is."))).run()
+    assert isinstance(turn.end, Done), turn.end
+    assert turn.model is not None
+    (result,) = [
+        block
+        for message in turn.model.requests[1].messages
+        for block in message.blocks
+        if isinstance(block, ToolResultBlock)
+    ]
+    assert result.content.startswith(read)
+    assert result.is_error == (city not in values)
+
+
+def test_a_step_called_like_what_a_program_takes_loses_no_message_of_the_user():
+    said = TurnEvent(TURN.id, 1, 0, UserMessage("m", "Faster."))
+    ended = StepEnded("/steering/hash/1", "ok", 0, value=Raw(b"[]"))
+    step = StepBegun(ended.key, "1", "steering", "step", "read")
+    assert [it.content for it in replay_code([said, step, ended], {}).steered] == ["Faster."]
+    take = StepBegun(ended.key, "1", "steering", "take", "read")
+    assert replay_code([said, take, ended], {}).steered == ()
+
+
+async def test_a_step_that_asks_ends_by_its_own_time_limit_alike_wherever_it_is_killed():
+    def make() -> CodeTurn:
+        async def slow(order: int) -> str:
+            await asyncio.sleep(30)
+            return str(order)
+
+        @agent()
+        async def asks(turn: Turn):
+            try:
+                await turn.step(slow, 7, effect="read", access="ask", timeout_s=0.05, name="slow")
+            except TimeoutError as exc:
+                return str(exc)
+
+        return CodeTurn([asks], answer=allows)
+
+    whole, killed = await killed_everywhere(make)
+    assert whole.shown == "slow took longer than 0.05 s."
+    ends_alike(whole, killed)
+
+
+async def test_many_calls_are_reported_at_once_and_none_is_lost():
+    @agent()
+    async def reports(turn: Turn):
+        for _ in range(300):
+            turn.usage("m", 2, 1)
+        await turn.step(abs, -1, effect="read")
+        return "End."
+
+    turn = await CodeTurn([reports]).run()
+    assert sum(isinstance(it, UsageReported) for it in turn.events) == 300
+    assert isinstance(turn.end, Done)
+    assert turn.end.usage == MessageUsage(600, 300)
+
+
+@pytest.mark.parametrize(("hidden", "apart"), [(True, 16), (False, 0)])
+async def test_results_between_two_events_do_not_all_collect_in_the_log(hidden: bool, apart: int):
+    def loads(number: int) -> str:
+        return f"{number} " + "x" * 15_000
+
+    @agent()
+    async def collects(turn: Turn):
+        found = [await turn.step(loads, it, effect="read", hidden=hidden) for it in range(20)]
+        await turn.say(" ".join(it.partition(" ")[0] for it in found))
+
+    turn = await CodeTurn([collects]).run()
+    assert turn.shown == " ".join(map(str, range(20)))
+    assert len(turn.values) == apart
+    again = await CodeTurn([collects], entries=turn.entries[:-1], values=turn.values).run()
+    assert again.shown == turn.shown
+
+
+async def test_what_waited_for_a_voice_is_shown_as_one_text():
+    spoken = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @agent()
+    async def both(turn: Turn):
+        async def first():
+            yield "first "
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(spoken.wait(), loop))
+
+        async def second():
+            for _ in range(1_000):
+                yield "again "
+                await asyncio.sleep(0)
+            loop.call_soon_threadsafe(spoken.set)
+
+        await asyncio.gather(turn.step(first, effect="read"), turn.step(second, effect="read"))
+
+    turn = await CodeTurn([both]).run()
+    assert turn.shown.count("again") == 1_000
+    texts = [it.text for it in turn.events if isinstance(it, Text)]
+    assert texts[0] == "first "
+    assert len(texts) < 100

@@ -14,6 +14,7 @@ from threadkeep.domain.agent import Agent, Code, WorkerState
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import Lease, OpenStep, TurnCode
+from threadkeep.testing import ScriptedModel
 from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import AgentDeclared
 
@@ -224,3 +225,15 @@ async def test_turn_whose_program_nobody_has_run_for_five_minutes_fails_and_one_
         return (await alice.get(f"/api/turns/{turns[1]}")).json()["waitsFor"] == "worker"
 
     await until(waits)  # its user was told, too
+
+
+async def test_no_model_answers_for_a_program_where_nothing_is_stored(
+    alice: httpx.AsyncClient, model: ScriptedModel, orders: str
+):
+    asked = {"model": orders, "messages": [{"role": "user", "content": "Refund order 7."}]}
+    unstored = {"model": orders, "input": "Refund order 7.", "store": False}
+    for path, body in (("chat/completions", asked), ("responses", unstored)):
+        refused = await alice.post(f"/v1/{path}", json=body)
+        assert refused.status_code in (400, 422), refused.text
+        assert "This agent is a program" in refused.text
+    assert model.requests == []

@@ -12,6 +12,7 @@ from tests.postgres import Postgres
 from threadkeep.agents import Agent, Turn, Usage, agent
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.services.replies import code_replies
 from threadkeep.testing import RunningApp, Say, ScriptedModel, run_agent, running_app
 from threadkeep.testing.waiting import until
 from threadkeep.wire.messages import MessageView
@@ -149,8 +150,6 @@ async def test_cost_that_is_no_amount_is_refused(cost: str):
     async def pays(turn: Turn) -> str:
         with pytest.raises(ValueError, match="`cost` can't be"):
             turn.usage("own/large", 10, 20, cost=cost)
-        with pytest.raises(ValueError, match="`input_tokens` is a whole number from 0; not -1"):
-            turn.usage("own/large", -1, 20)
         return "Done."
 
     async with running_app(agents=[of(pays)]) as app:
@@ -179,3 +178,16 @@ async def test_program_that_says_nothing_fails_with_a_sentence_of_its_own():
     run = await run_agent(of(thinks), "Hello")
     assert run.error is not None
     assert (run.error.code, run.error.message) == ("AGENT_FAILED", "The agent's code ended without a reply.")
+
+
+async def test_an_agent_takes_as_many_steps_as_it_declares(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(code_replies, "MOST_STEPS", 2)
+
+    async def sums(turn: Turn) -> str:
+        return str(sum([await turn.step(abs, it, effect="read") for it in range(4)]))
+
+    run = await run_agent(agent(max_steps=5)(sums), "Count")
+    assert (run.status, run.text) == ("COMPLETED", "6")
+    run = await run_agent(agent(max_steps=3)(sums), "Count")
+    assert run.error is not None
+    assert run.error.code == "STEP_LIMIT"

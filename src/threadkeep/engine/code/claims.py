@@ -88,6 +88,11 @@ class Claims:
         """Whether nothing is claimed that the program still waits for."""
         return not any(not it.is_cancelled for it in self._open.values())
 
+    def has_claimed(self, key: str) -> bool:
+        """Whether this run has asked for it."""
+        place, _, number = key.rpartition("/")
+        return self._counts[place] >= int(number)
+
     def pass_saved_point(self, scope: str) -> None:
         """The program has saved a point in a scope that it looks at: another run may start there."""
         self._passed[scope] = self._claimed

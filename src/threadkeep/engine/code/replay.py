@@ -82,6 +82,12 @@ class CodeState:
     has_diverged: bool = False
     """Whether an earlier run seemed to differ, and the next one is the last."""
 
+    @property
+    def unfinished(self) -> Mapping[str, StepBegun]:
+        """What has begun and not ended, by key."""
+        ended = {it.key for it in self.recorded} | self.optional.keys()
+        return {key: begun for key, begun in self.begun.items() if key not in ended}
+
     def saved_state(self) -> StateSaved | None:
         """The newest saved point that has the turn's state."""
         found = [it for it in self.saved.values() if it.state_ref or bytes(it.state)]
@@ -146,7 +152,7 @@ class ReplayingCode:
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
-                    if begun.name == STEERING:
+                    if begun.kind == "take" and begun.name == STEERING:
                         self._steered.clear()
             case StateSaved():
                 self._save(entry)

@@ -40,7 +40,7 @@ from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import completed, failed, last_events, stopped
-from threadkeep.engine.journal import CodeStarted, ReplayDiverged
+from threadkeep.engine.journal import CodeStarted, ReplayDiverged, StepBegun
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
@@ -48,6 +48,7 @@ from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
     MOST_OPEN_CLAIMS,
+    NOT_RUNNING,
     OUTCOME_UNKNOWN,
     Ack,
     AskClaim,
@@ -113,6 +114,8 @@ async def run_code(
     try:
         try:
             for event in opening:
+                if isinstance(event, TurnResumed):
+                    serving.log_resumption()
                 yield event
             while True:
                 yield await stop.guard(steps.__anext__)
@@ -154,6 +157,15 @@ _REASONS: dict[StopReason, CancelReason] = {
     "interrupt": "hand_off",
     "hand_off": "hand_off",
 }
+
+
+_CARRIED_OUT = ("step", "model", "tool")
+
+
+def _told(begun: StepBegun) -> str:
+    """A claim for the log."""
+    told = f'"{begun.name}" (step {begun.step_id})'
+    return f"{told}, a write" if begun.kind == "step" and begun.effect == "write" else told
 
 
 class _Serving:
@@ -200,6 +212,25 @@ class _Serving:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def log_resumption(self) -> None:
+        """Says what was going on when the turn's node was lost."""
+        unfinished = [it for it in self._code.state.unfinished.values() if it.kind in _CARRIED_OUT]
+        log.info(
+            "turn %s continues after its node was lost; in progress then: %s",
+            self._code.turn.id,
+            ", ".join(map(_told, unfinished)) or "nothing",
+        )
+
+    def _log_unclaimed(self) -> None:
+        """Says what an earlier run had begun and this one has not asked for: a question, reworded since."""
+        state, claims = self._code.state, self._code.claims
+        if left := [it for key, it in state.unfinished.items() if not claims.has_claimed(key)]:
+            log.warning(
+                "turn %s: its code no longer asks for what it had begun: %s. An answer to that is not used",
+                self._code.turn.id,
+                ", ".join(map(_told, left)),
+            )
 
     def left_over(self) -> Iterator[TurnStep]:
         """What was on its way when the turn stopped, and nothing has waited for."""
@@ -304,7 +335,7 @@ class _Serving:
     def _claim(self, claim: Claim) -> None:
         """Something new that the program wants done; it may have been done by an earlier run."""
         code = self._code
-        if len(self._claimed) >= MOST_OPEN_CLAIMS:
+        if not isinstance(claim, UsageClaim) and self._waited_for() >= MOST_OPEN_CLAIMS:
             message = f"A turn can have at most {MOST_OPEN_CLAIMS} open steps at once."
             code.send(Refused("TOO_MANY_OPEN", message, claim.id))
             return
@@ -321,6 +352,10 @@ class _Serving:
         if not code.claims.is_recorded(open_.key):
             task = self._working[claim.id] = self._start(self._carry_out(claim, open_))
             task.add_done_callback(lambda _: self._working.pop(claim.id, None))
+
+    def _waited_for(self) -> int:
+        """How many claims count: usage ends by itself, and the program may report much of it at once."""
+        return sum(not isinstance(claim, UsageClaim) for _, claim in self._claimed.values())
 
     async def _carry_out(self, claim: Claim, open_: OpenClaim) -> None:
         try:
@@ -357,7 +392,7 @@ class _Serving:
         """The program has run a step, or no longer waits for a claim."""
         if bytes(done.value) or done.error is not None:
             if not self._steps.done(done):
-                self._code.send(Refused("NOT_RUNNING", "No step of this number runs.", done.re))
+                self._code.send(Refused(NOT_RUNNING, "No step of this number runs.", done.re))
             return
         claimed = self._claimed.pop(done.re, None)
         open_ = self._code.claims.cancel(done.re)
@@ -379,6 +414,8 @@ class _Serving:
         """The function has returned or failed."""
         code = self._code
         code.claims.check_end()
+        if end.status == "completed":
+            self._log_unclaimed()
         if end.status == "completed" and end.text:
             self._say_itself(Text(storable(end.text)))
         code.outlet.fail(Ended(self._end_of(end), bytes(end.state)))
@@ -389,7 +426,7 @@ class _Serving:
         if end.status == "completed":
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
         message = storable(end.error.message) if end.error else AGENT_FAILED
-        if end.code == OUTCOME_UNKNOWN:
+        if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)
@@ -470,4 +507,5 @@ class _Serving:
     async def _pause(self) -> None:
         """Ends the run when it has waited for nothing but its user."""
         await self._code.activity.rest(self._code.around.pause_after_s)
+        self._log_unclaimed()
         raise Paused(self._code.activity.requests)

@@ -1,6 +1,7 @@
 """Steps of a program: functions that run once, whatever crashes."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
 from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
 
-UNKNOWN = "The step was interrupted and may have taken effect."
+log = logging.getLogger("threadkeep.engine")
 
 
 class Steps:
@@ -55,7 +56,7 @@ class Steps:
             if claim.effect == "write" and not await self._is_wanted_again(claim, open_, begun):
                 ended = code.failed(
                     open_,
-                    ProgramError("OutcomeUnknown", UNKNOWN),
+                    unknown(code, claim.name),
                     OUTCOME_UNKNOWN,
                     status="unknown",
                     is_progress=True,
@@ -139,6 +140,18 @@ class Steps:
         decision, response = await question.ask(self._code)
         await self._code.outlet.store(response)
         return decision.action is ApprovalAction.ANSWER and decision.content == "yes"
+
+
+def unknown(code: RunningCode, step_name: str) -> ProgramError:
+    """What a program is told of a step that was cut off; the log says what its author can do about it."""
+    name = step_name.rpartition("<locals>.")[2]
+    log.warning(
+        'turn %s: "%s" was cut off and may have taken effect, so it is not repeated. '
+        'Catch OutcomeUnknown; a step that only reads says so with effect="read"',
+        code.turn.id,
+        name,
+    )
+    return ProgramError("OutcomeUnknown", f'The step "{name}" was interrupted and may have taken effect.')
 
 
 def changed(

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from threadkeep.domain.events import ApprovalRequest, ToolResultStored
 from threadkeep.domain.ids import PayloadId, derived_uuid
@@ -20,7 +21,7 @@ from threadkeep.engine.batch import Batch
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.questions import AGENT
 from threadkeep.engine.code.running import RunningCode
-from threadkeep.engine.code.steps import UNKNOWN, Steps
+from threadkeep.engine.code.steps import Steps, unknown
 from threadkeep.engine.ending import UnfinishedCall, interrupted
 from threadkeep.engine.journal import Dispatched, InputAwaited, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
@@ -120,13 +121,13 @@ class ToolCalls:
             name,
             claim.title or "",
             claim.schema or {"type": "object"},
-            claim.timeout_s or 0,
+            0,  # the program keeps its own limit, and records how that ended
             is_own=True,
             effect=ToolEffect(claim.effect),
+            title=claim.title or f"Call {name}",
         )
-
         use = clean_use(ToolUse(claim.call_id or self._id_of(open_), name, claim.arguments or {}))
-        begun = code.begun(open_, name, "tool", claim.effect)
+        begun = replace(code.begun(open_, name, "tool", claim.effect), title=claim.title)
         before = code.state.calls.get(use.id)
         attempt = before.dispatch.attempt + 1 if before and before.dispatch else 1
 
@@ -198,11 +199,11 @@ class ToolCalls:
     async def _ended(
         self, calling: "_Calling", stored: ToolResultStored, reads: ToolResultBlock
     ) -> StepEnded:
-        """What the program receives of a call; a step that only asks first gets its function's own value."""
+        """What the program receives of a call: of its own function its value, of a tool what it returned."""
         code, open_ = self._code, calling.open
         is_progress = calling.effect == "write" or calling.asked
         took = stored.duration_ms
-        if calling.is_tool:
+        if calling.step is None:
             value = CallReturned(stored.status, reads.content, await self._result(stored), stored.error)
             return await code.ok(open_, value, duration_ms=took, is_progress=is_progress)
         done = calling.session.done if calling.session else None
@@ -215,7 +216,7 @@ class ToolCalls:
                 error, code_ = ProgramError("Denied", stored.error or ""), DENIED
                 return code.failed(open_, error, code_, is_progress=True)
             case "unknown":
-                error = ProgramError("OutcomeUnknown", UNKNOWN)
+                error = unknown(code, calling.use.name)
                 return code.failed(open_, error, OUTCOME_UNKNOWN, status="unknown", is_progress=True)
             case _:
                 error = ProgramError("StepFailed", stored.error or TOOL_FAILED)
@@ -240,11 +241,6 @@ class _Calling:
     step: StepClaim | None = None
     """The function of the program that it runs, if it is one."""
     session: ProgramTool | None = None
-
-    @property
-    def is_tool(self) -> bool:
-        """Whether a model reads the result, or the program as a model would."""
-        return self.step is None or self.step.is_tool
 
     @property
     def asked(self) -> bool:

@@ -10,7 +10,7 @@ from threadkeep.context.prompt import INSTRUCTIONS, Component, joined
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
-from threadkeep.domain.errors import ShuttingDown
+from threadkeep.domain.errors import InvalidRequest, ShuttingDown
 from threadkeep.domain.events import Retrieval
 from threadkeep.domain.message import check_user_content
 from threadkeep.domain.money import Purpose
@@ -81,6 +81,12 @@ class Completions:
 
         `model` is to reply, among those that the agent offers; by default the agent's own.
         """
+        if agent.code is not None:  # no model must answer in its place
+            raise InvalidRequest(
+                "This agent is a program, and programs run in conversations only: use the Responses API with "
+                "`store: true`, or another API.",
+                param="model",
+            )
         if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
         agent = self._caps.limited(agent)

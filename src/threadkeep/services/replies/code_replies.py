@@ -144,7 +144,7 @@ class CodeReplies:
             clock=equipment.clock,
             stop=control.stop,
             steering=control.steering,
-            most_steps=min(MOST_STEPS, (agent.code and agent.code.max_steps) or MOST_STEPS),
+            most_steps=(agent.code and agent.code.max_steps) or MOST_STEPS,
             patience_s=self._patience_s,
             pause_after_s=self._pause_after_s,
         )

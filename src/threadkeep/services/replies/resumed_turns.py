@@ -146,8 +146,8 @@ class ResumedTurns:
             end = absent(code.key) if state.code is None else ABANDONED
         else:
             end = self._is_given_up(held, agent, is_takeover=is_takeover)
-        if agent is None or end is not None:
-            reason = control.stop.reason
+        reason = control.stop.reason
+        if agent is None or end is not None or reason in ("abort", "expire"):  # it isn't run to be stopped
             end = stopped(held.turn, reason) if reason else end or ABANDONED
             for step in _end_without_program(held, state, end):
                 yield step
