@@ -26,7 +26,7 @@ from tests.serving import SOURCE, Server
 from bench import results
 from bench.attacker import SECRET, Caller
 from bench.attacks import ATTACKS
-from bench.hostile_table import name_of
+from bench.hostile_table import SOME, WHOLE, name_of
 from bench.servers import TREE
 from bench.table import render
 from threadkeep.testing import ScriptedModel
@@ -138,8 +138,8 @@ def _save(
 ) -> None:
     """Keeps figures; those of a whole run replace all that were kept of its database."""
     if not attacks:
-        results.forget("hostile", lambda name: name.startswith(f"{database}:"))
-    results.save_texts("hostile", name_of(database, attacks), HEADINGS, lines, run)
+        results.forget(SOME, lambda name: name.startswith(f"{database}:"))
+    results.save_texts(SOME if attacks else WHOLE, name_of(database, attacks), HEADINGS, lines, run)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

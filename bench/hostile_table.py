@@ -6,6 +6,8 @@ from typing import NamedTuple
 from bench.results import Table
 from bench.table import Texts, render
 
+WHOLE, SOME = "hostile", "hostile-some"
+"""Where the figures of whole runs are kept, and those of runs with some attacks."""
 ASKED = ("/healthz", "a read", "a write")
 DATABASES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.aims import Place, find, render_aims
 from bench.delays import AIMS, row_name
-from bench.hostile_table import render_attacks
+from bench.hostile_table import SOME, WHOLE, render_attacks
 from bench.plots import Axis, Bar, Bars, Curve, Point, draw_bars, draw_curves
 from bench.results import Table, load
 from bench.servers import TREE
@@ -53,7 +53,7 @@ def _region(name: str, pictures: Path) -> str:
     if name == "peers":
         return _peers(pictures)
     if name == "hostile":
-        return render_attacks(load(name)) or "Not measured yet."
+        return render_attacks([*load(WHOLE), *load(SOME)]) or "Not measured yet."
     return "\n\n".join(_described(table) for table in load(name)) or "Not measured yet."
 
 

@@ -24,7 +24,7 @@ __all__ = ["mortality"]
 
 pytestmark = pytest.mark.usefixtures("mortality", "piece_by_piece")
 
-SAID = "Order 7 costs 120 €.\n\nYour money is back."
+SAID = "Order 7 costs 120 €. Your money is back."
 WAIT_S = 30
 
 
@@ -55,7 +55,7 @@ def orders_of(shop: Shop) -> Any:
     @agent(name="Orders", visibility="public")
     async def orders(turn: Turn):
         found = await turn.step(shop.find, turn.text, effect="read")
-        await turn.say(f"Order 7 costs {found['total']} €.")
+        await turn.say(f"Order 7 costs {found['total']} €. ")
         if await turn.ask("Refund it?", choices=["yes", "no"]) != "yes":
             return "Then it stays as it is."
         model, _ = await asyncio.gather(

@@ -48,10 +48,12 @@ from threadkeep.services.files import Files
 from threadkeep.services.history import History
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.services.prompts import Prompts
+from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
+from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.sending import NewMessage, Sending
 from threadkeep.services.turns import Turns
@@ -100,11 +102,13 @@ class Talking:
         )
         requests = ModelRequests(self.store, prompts, passages, UTC)
         model_replies = ModelReplies(self.store, equipment, requests, self.history, self.jobs)
+        program_starts = ProgramStarts(self.store, self.node.programs)
         code_replies = CodeReplies(
             self.store,
             model_replies,
             requests,
-            self.node.programs,
+            program_starts,
+            CodeChecks(self.store, program_starts, is_on=False),
             Metrics(),
             patience_s=10,
             pause_after_s=1,

@@ -20,7 +20,7 @@ from threadkeep.agents import Agent
 from threadkeep.client import Client, NotReached
 from threadkeep.log.writer import STORES_EACH
 from threadkeep.testing.agents import TIMEOUT_S, AgentRun, Course, Effects, Fakes
-from threadkeep.testing.app import SECRET, admin_token, running_app, usual_settings
+from threadkeep.testing.app import SECRET, RunningApp, admin_token, running_app, usual_settings
 from threadkeep.testing.commits import Commits, Moment, Position, commits_in, model_calls_in
 from threadkeep.testing.diaries import DiaryFile
 from threadkeep.testing.processes import Process, Processes
@@ -115,6 +115,7 @@ async def crash_everywhere(
     only: Container[int] | Container[str] | None = None,
     kill: bool = False,
     pause_everywhere: bool = True,
+    check: bool = True,
     timeout_s: float = TIMEOUT_S,
     **settings: Any,
 ) -> CrashReport:
@@ -123,6 +124,7 @@ async def crash_everywhere(
     `model` makes a model for each run; without it, one answers `OK.`. `on` has other code to continue with;
     `only` the commits to try, by number, name or position. With `kill`, a crash is the SIGKILL of a process.
     With `pause_everywhere`, the function ends at every question, and runs again when that is answered.
+    `check` is that of `run_agent`, after the run without a crash; with `kill`, there is none.
     """
     fakes, codes = steps or {}, on or (agent,)
     usual = {
@@ -148,6 +150,7 @@ async def crash_everywhere(
             pauses=pause_everywhere,
             lives=lives,
             folder=folder,
+            check=check,
         )
         whole = await courses.whole()
         crashes = [
@@ -183,6 +186,7 @@ class Life:
     """Returns when it has crashed."""
     process: Process | None = None
     """The process that it is, unless it is in this one."""
+    app: RunningApp | None = None
 
 
 class Lives(Protocol):
@@ -228,7 +232,7 @@ class InProcess:
         try:
             async with running_app(model, agents=agents, **{**settings, "data": folder / DATA}) as app:
                 commits.watch((await app.app.services()).store)
-                yield Life(app.client, crashed.wait)
+                yield Life(app.client, crashed.wait, app=app)
         finally:
             STORES_EACH.reset(given)
 
@@ -280,6 +284,7 @@ class Courses:
     pauses: bool
     lives: Lives
     folder: Path
+    check: bool = False
     commits: Sequence[str] = ()
     """Those of the turn without a crash."""
 
@@ -292,6 +297,8 @@ class Courses:
             course = self.course(effects)
             async with self.lives.live(self.agent, folder, settings, self.model()) as life:
                 self._whole = await self._run(life, course)
+                if self.check and life.app is not None:
+                    await course.check(life.app)
             self._counts = effects.counts
             self.commits = commits_in(diary)
         return self._whole

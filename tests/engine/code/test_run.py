@@ -1136,3 +1136,45 @@ async def test_many_calls_are_reported_at_once_and_none_is_lost():
     assert sum(isinstance(it, UsageReported) for it in turn.events) == 300
     assert isinstance(turn.end, Done)
     assert turn.end.usage == MessageUsage(600, 300)
+
+
+@pytest.mark.parametrize(("hidden", "apart"), [(True, 16), (False, 0)])
+async def test_results_between_two_events_do_not_all_collect_in_the_log(hidden: bool, apart: int):
+    def loads(number: int) -> str:
+        return f"{number} " + "x" * 15_000
+
+    @agent()
+    async def collects(turn: Turn):
+        found = [await turn.step(loads, it, effect="read", hidden=hidden) for it in range(20)]
+        await turn.say(" ".join(it.partition(" ")[0] for it in found))
+
+    turn = await CodeTurn([collects]).run()
+    assert turn.shown == " ".join(map(str, range(20)))
+    assert len(turn.values) == apart
+    again = await CodeTurn([collects], entries=turn.entries[:-1], values=turn.values).run()
+    assert again.shown == turn.shown
+
+
+async def test_what_waited_for_a_voice_is_shown_as_one_text():
+    spoken = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    @agent()
+    async def both(turn: Turn):
+        async def first():
+            yield "first "
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(spoken.wait(), loop))
+
+        async def second():
+            for _ in range(1_000):
+                yield "again "
+                await asyncio.sleep(0)
+            loop.call_soon_threadsafe(spoken.set)
+
+        await asyncio.gather(turn.step(first, effect="read"), turn.step(second, effect="read"))
+
+    turn = await CodeTurn([both]).run()
+    assert turn.shown.count("again") == 1_000
+    texts = [it.text for it in turn.events if isinstance(it, Text)]
+    assert texts[0] == "first "
+    assert len(texts) < 100

@@ -47,6 +47,8 @@ from threadkeep.wire.programs import (
 )
 
 MOST_STEPS = 1_000
+MOST_UNSEEN_BYTES = 64 * 1024
+"""How much of results the log holds between two events: without one, each entry rewrites its last row."""
 MOST_SHOWN = 16 * 1024 * 1024
 """How many characters a program can show in a turn."""
 MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
@@ -216,6 +218,7 @@ class RunningCode:
         self.activity = Activity()
         self.step_count = state.step_count
         self._shown_size = state.shown_size
+        self._unseen_bytes = 0
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
         self._result_bytes = state.result_bytes
@@ -235,6 +238,7 @@ class RunningCode:
 
     def say(self, voice: str, body: EventBody) -> None:
         """Shows what a step, a model call or the program itself says."""
+        self._unseen_bytes = 0
         self._shown_size += shown_size(body)
         if self._shown_size > MOST_SHOWN:
             raise ShownTooMuch
@@ -287,7 +291,8 @@ class RunningCode:
                 RESULT_INVALID,
             )
         self._result_bytes += size
-        if size <= MOST_INLINE_BYTES:
+        if size <= MOST_INLINE_BYTES and self._unseen_bytes + size <= MOST_UNSEEN_BYTES:
+            self._unseen_bytes += size
             return StoredValue(value, None, size)
         return StoredValue(NOTHING, await self.around.keep_value(bytes(value)), size)
 
@@ -346,6 +351,8 @@ class RunningCode:
     def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
         self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
+        if before:
+            self._unseen_bytes = 0
         self.claims.end(ended)
         if ended.code:
             self._failures[_failure_of(ended)] = ended

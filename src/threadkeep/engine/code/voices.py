@@ -6,10 +6,12 @@ if what spoke is cut off and runs again, only its own text is superseded.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
+from typing import cast
 
-from threadkeep.domain.events import EventBody, IterationRestart, IterationStart
+from threadkeep.domain.events import EventBody, IterationRestart, IterationStart, Text, Thought
 
 PROGRAM = ""
 """The voice of the program itself."""
@@ -88,7 +90,7 @@ class Voices:
         self._holder = None
         while self._waiting and self._holder is None:
             next_id = next(iter(self._waiting))
-            for body in self._waiting.pop(next_id):
+            for body in _together(self._waiting.pop(next_id)):
                 self._show(next_id, body)
             if (spoken := self._spoken.pop(next_id, None)) is not None:
                 spoken.set()
@@ -102,3 +104,13 @@ class Voices:
         self._holder = step_id if step_id != PROGRAM else None
         self._shown_count += 1
         self._emit(body)
+
+
+def _together(bodies: Iterable[EventBody]) -> Iterator[EventBody]:
+    """What has waited, with texts that follow each other as one: there may be thousands of small ones."""
+    for kind, alike in groupby(bodies, type):
+        if kind is Text or kind is Thought:
+            texts = cast("Iterable[Text | Thought]", alike)
+            yield kind("".join(it.text for it in texts))
+        else:
+            yield from alike
