@@ -79,7 +79,7 @@ class State(dict[str, Any]):
     def __init__(self, stored: Raw, is_in_step: Callable[[], bool]) -> None:
         super().__init__(decode_state(stored) if bytes(stored) else {})
         self._is_in_step = is_in_step
-        self._before = encode_state(self)
+        self._before = bytes(stored) or b"{}"  # a large state takes long to encode
 
     def changed(self) -> Raw:
         """The state as JSON, if it isn't what it was; raises NotJson."""

@@ -1,12 +1,13 @@
 """Replies of agents in code: a program runs instead of our loop, with the same models, tools and rules."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.events import Done, Failed, TurnResumed
+from threadkeep.domain.events import ApprovalResponse, Done, EventBody, Failed, Terminal, TurnResumed
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageWindow
 from threadkeep.domain.user import User
@@ -15,7 +16,7 @@ from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
 from threadkeep.engine.code.start import as_clients_have, as_models_receive
-from threadkeep.engine.ending import failed
+from threadkeep.engine.ending import PROCESS_ENDED, failed, last_events
 from threadkeep.engine.journal import CodeStarted
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
@@ -83,7 +84,8 @@ class CodeReplies:
             )
             around = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
-            yield failed(exc, is_prepared=False)
+            for event in last_without_program(held, state, failed(exc, is_prepared=False)):
+                yield event
             return
         self._metrics.replayed[code.key] += len(state.recorded)
         begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
@@ -165,3 +167,19 @@ class CodeReplies:
         prepared = await self._requests.prepare(agent, held, model, NEW_TURN)
         built = await prepared.build(())
         return as_models_receive(built.request.messages)
+
+
+def last_without_program(held: HeldTurn, state: CodeState, end: Terminal) -> Iterator[EventBody]:
+    """Ends a turn whose program isn't run."""
+    if isinstance(end, Done) and end.stop_reason == "expired":
+        for request_id in state.open_requests:
+            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
+    yield from last_events(
+        end,
+        open_calls=state.open_calls,
+        why=PROCESS_ENDED,
+        reported=state.usage,
+        unreported=None,
+        model=held.turn.model,
+        waiting={id_ for id_, call in state.calls.items() if call.open_requests},
+    )

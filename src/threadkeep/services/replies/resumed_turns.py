@@ -7,12 +7,9 @@ from contextlib import aclosing
 from threadkeep.context.attachments import NO_FILES
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import Agent, OnCrash
-from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ModelNotFound
 from threadkeep.domain.events import (
-    ApprovalResponse,
-    Done,
     EventBody,
     Failed,
     Terminal,
@@ -33,7 +30,7 @@ from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.turn_course import TurnCourse
-from threadkeep.services.replies.code_replies import CodeReplies
+from threadkeep.services.replies.code_replies import CodeReplies, last_without_program
 from threadkeep.services.replies.model_replies import ModelReplies, file_rules
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.storage.code.programs import AWAITED_MS
@@ -149,7 +146,7 @@ class ResumedTurns:
         reason = control.stop.reason
         if agent is None or end is not None or reason in ("abort", "expire"):  # it isn't run to be stopped
             end = stopped(held.turn, reason) if reason else end or ABANDONED
-            for step in _end_without_program(held, state, end):
+            for step in last_without_program(held, state, end):
                 yield step
             return
         opening = (TurnResumed(held.attempts),) if is_takeover and state.code is not None else ()
@@ -240,19 +237,3 @@ class ReadTurn:
 def absent(key: str) -> Failed:
     """Nobody runs a turn's program."""
     return Failed(AgentAbsent.code, f"The agent's program ({key}) isn't running.", retryable=True)
-
-
-def _end_without_program(held: HeldTurn, state: CodeState, end: Terminal) -> Iterator[EventBody]:
-    """Ends a turn whose program isn't run."""
-    if isinstance(end, Done) and end.stop_reason == "expired":
-        for request_id in state.open_requests:
-            yield ApprovalResponse(request_id, ApprovalAction.EXPIRE)
-    yield from last_events(
-        end,
-        open_calls=state.open_calls,
-        why=PROCESS_ENDED,
-        reported=state.usage,
-        unreported=None,
-        model=held.turn.model,
-        waiting={id_ for id_, call in state.calls.items() if call.open_requests},
-    )
