@@ -1,6 +1,7 @@
 """Threads for functions that aren't `async`."""
 
 import asyncio
+import inspect
 import threading
 
 import pytest
@@ -63,3 +64,20 @@ async def test_threads_go_when_there_is_nothing_to_do(monkeypatch: pytest.Monkey
 async def test_many_functions_at_once_all_run():
     pool = Threads("many", 4)
     assert await asyncio.gather(*(pool.run(None, str, it) for it in range(500))) == [*map(str, range(500))]
+
+
+async def test_a_coroutine_that_a_thread_returns_too_late_is_closed():
+    pool, begun, gate = Threads("t", 1), threading.Event(), threading.Event()
+    late = asyncio.sleep(0)
+
+    def returns_late() -> object:
+        begun.set()
+        gate.wait()
+        return late
+
+    waiting = asyncio.create_task(pool.run(None, returns_late))
+    await until(begun.is_set)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    gate.set()
+    await until(lambda: inspect.getcoroutinestate(late) == inspect.CORO_CLOSED)

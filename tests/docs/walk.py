@@ -105,6 +105,9 @@ class Walk:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+        for name, module in list(sys.modules.items()):  # what the page wrote
+            if (getattr(module, "__file__", None) or "").startswith(f"{self._folder}/"):
+                del sys.modules[name]
 
     def all(self) -> None:
         """Carries out the whole page."""
@@ -189,6 +192,7 @@ class Walk:
             contextlib.chdir(self._folder),
             mock.patch.object(sys, "path", [str(self._folder), *sys.path]),  # as where Python is typed into
             mock.patch.dict(os.environ, self._environment, clear=True),
+            mock.patch.object(sys, "path", [str(self._folder), *sys.path]),
             contextlib.redirect_stdout(io.StringIO()) as printed,
         ):
             result = eval(code, self._names)

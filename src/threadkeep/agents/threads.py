@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -39,6 +40,8 @@ class _Job:
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         if self.returned.done():
+            if inspect.iscoroutine(value):
+                value.close()  # nobody awaits it any more
             return
         if error is None:
             self.returned.set_result(value)
