@@ -190,7 +190,6 @@ class Walk:
         code = compile(self._real(step.code), step.place, "exec", flags=flags)
         with (
             contextlib.chdir(self._folder),
-            mock.patch.object(sys, "path", [str(self._folder), *sys.path]),  # as where Python is typed into
             mock.patch.dict(os.environ, self._environment, clear=True),
             mock.patch.object(sys, "path", [str(self._folder), *sys.path]),
             contextlib.redirect_stdout(io.StringIO()) as printed,

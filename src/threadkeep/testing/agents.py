@@ -301,6 +301,6 @@ class Course:
 
 def _as_asked(request: ApprovalView, answer: Any) -> Any:
     """An answer as the question's schema has it: `turn.ask(type=int)` asks for an object with it."""
-    schema = request.schema if isinstance(request.schema, Mapping) else {}
-    is_wrapped = set(schema.get("properties", ())) == {"answer"} and not isinstance(answer, Mapping)
-    return {"answer": answer} if is_wrapped else answer
+    properties: Mapping[str, Any] = request.schema.get("properties", {}) if request.schema else {}
+    is_bare = set(properties) == {"answer"} and not issubclass(type(answer), dict)
+    return {"answer": answer} if is_bare else answer
