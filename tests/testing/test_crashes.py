@@ -165,3 +165,14 @@ async def test_only_some_commits_are_tried():
     assert "before step_end find_order" in str(named)
     with pytest.raises(AssertionError, match="Nothing was tried"):
         (await crash_everywhere(orders, "Refund order 7", answers=["no"], only=[500])).check()
+
+
+async def test_files_that_an_agent_attaches_are_alike_after_a_crash():
+    @agent()
+    async def reports(turn: Turn) -> str:
+        await turn.attach("report.txt", b"All is well.", media_type="text/plain")
+        await turn.step(find_order, "7", effect="read")
+        return "Here it is."
+
+    report = await crash_everywhere(reports, "Report", only=["after step find_order"])
+    report.check()

@@ -35,7 +35,7 @@ DATA, DIARY, TEMPLATE = "data", "diary", "template"
 """In the folder of a run."""
 
 _TIMES = frozenset(("at", "durationMs", "expiresAt", "startedAt"))
-_VARIES = _TIMES | {"iteration", "parentId", "requestId", "stepId", "toolCallId"}
+_VARIES = _TIMES | {"artifactIds", "iteration", "parentId", "requestId", "stepId", "toolCallId"}
 """What of a part, or of an answer in it, says when it was made or which one it is."""
 _NESTED = ("answer", "approval")
 
