@@ -45,7 +45,7 @@ from threadkeep.domain.message import Usage as MessageUsage
 from threadkeep.engine.code import codes, running, voices
 from threadkeep.engine.code.replay import replay_code
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
-from threadkeep.engine.journal import ReplayDiverged, StepBegun, StepEnded
+from threadkeep.engine.journal import ReplayDiverged, StateSaved, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
 from threadkeep.engine.recorded_steps import StepRecorder
 from threadkeep.engine.stop import Stop
@@ -1178,3 +1178,24 @@ async def test_what_waited_for_a_voice_is_shown_as_one_text():
     texts = [it.text for it in turn.events if isinstance(it, Text)]
     assert texts[0] == "first "
     assert len(texts) < 100
+
+
+async def test_a_point_that_no_run_has_recorded_is_saved_wherever_it_is_killed():
+    world = World()
+
+    def make() -> CodeTurn:
+        @agent()
+        async def saves(turn: Turn):
+            async def reads() -> None:
+                await turn.step(world.read, 1, effect="read")
+                await turn.save("read")
+
+            await asyncio.gather(reads(), turn.step(asyncio.sleep, 0.05, effect="read"))
+            return "Done."
+
+        return CodeTurn([saves])
+
+    whole, killed = await killed_everywhere(make)
+    ends_alike(whole, killed)
+    for turn in (whole, *killed):
+        assert any(isinstance(it, StateSaved) for it in turn.entries)

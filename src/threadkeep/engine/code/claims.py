@@ -65,6 +65,8 @@ class Claims:
         self._open: dict[str, OpenClaim] = {}
         self._by_id: dict[int, OpenClaim] = {}
         self._held: dict[str, None] = {}
+        self._is_sent = False
+        """Whether the next result is on its way to the program."""
         self._changed = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._delivered_at = began_at
@@ -82,6 +84,15 @@ class Claims:
     def next_recorded(self) -> str | None:
         """The key of the result that the program should receive next, if there is one."""
         return self._due[0].key if self._due else None
+
+    @property
+    def has_sent_all(self) -> bool:
+        """The same, or what is left is on its way: what the program does now may follow from that."""
+        return self._left <= self._is_sent
+
+    def note_sent(self) -> None:
+        """The next result is on its way to the program."""
+        self._is_sent = True
 
     @property
     def is_empty(self) -> bool:
@@ -166,6 +177,7 @@ class Claims:
 
     def delivered(self, claim: OpenClaim) -> None:
         """The program has reacted to the next result, or no longer wants it."""
+        self._is_sent = False
         self._delivered_at = self._due.popleft().at
         self._left -= self._left > 0
         self.close(claim)

@@ -38,6 +38,7 @@ class Deliveries:
             delivery = await self._claims.next()
             id_ = delivery.claim.id
             message = await self._message(id_, delivery.ended, settles=delivery.settles)
+            self._claims.note_sent()
             if delivery.settles:
                 settled = self._settled[id_] = asyncio.Event()
                 self._send(message)

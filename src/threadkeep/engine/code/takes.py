@@ -92,7 +92,7 @@ class Takes:
     async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
         """Records a point to start from; one that an earlier run recorded is not recorded again."""
         code = self._code
-        if not code.claims.has_caught_up:
+        if not code.claims.has_sent_all:
             return Result(claim.id, NULL, settle=False)
         try:
             value = await code.stored(claim.value)
