@@ -79,6 +79,7 @@ log = logging.getLogger("threadkeep.engine")
 CANCEL_GRACE_S = 2.0
 MOST_STANDSTILL_S = 120.0
 ACK_EVERY_BYTES = 64 * 1024
+SHOWN_AT_ONCE = 50
 
 AGENT_FAILED = "The agent's code failed."
 DIVERGED = "The agent's code has changed since this reply began, so the reply can't continue."
@@ -435,8 +436,10 @@ class _Serving:
     # What it shows
 
     async def _show(self, output: Output) -> None:
-        for item in output.items:
+        for number, item in enumerate(output.items, 1):
             await self._show_item(item, output.step)
+            if number % SHOWN_AT_ONCE == 0:
+                await asyncio.sleep(0)  # a program can say thousands of words at once
         self._unacknowledged += sum(map(output_size, output.items))
         if self._unacknowledged >= ACK_EVERY_BYTES:
             ack, self._unacknowledged = Ack(self._unacknowledged), 0
