@@ -114,6 +114,7 @@ OF_EVERY_SERVER = {
     "renewal of places",
     "takeover of turns",
     "takeover of turns that need a program",
+    "notices of absent programs",
     "sight of programs",
     "expiry of approvals",
     "end of turns that nobody follows",

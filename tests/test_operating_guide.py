@@ -80,10 +80,11 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
             sent = client.post(
                 "/api/chat", json={"content": "Why?"}, headers={"Accept": "application/json"}
             ).json()
-        listing, stopping = blocks("sh", "Running turns")
-        told = sh(f"{listing}\n{stopping}", tmp_path, settings, TK=server.url, TURN=sent["turnId"])
-        listed, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
+        commands = "\n".join(blocks("sh", "Running turns"))
+        told = sh(commands, tmp_path, settings, TK=server.url, TURN=sent["turnId"])
+        listed, workers, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
         assert [it["id"] for it in listed["items"]] == [sent["turnId"]]
+        assert workers == {"items": []}
         assert stopped == {"turnId": sent["turnId"], "status": "GENERATION_ABORTED"}
         gate.open()
         assert "0 problems" in sh(blocks("sh", "Health checks")[0], tmp_path, settings)

@@ -175,7 +175,7 @@ async def test_a_run_does_not_answer_while_it_waits_for_a_thread():
         await until(lambda: any(it.name == "agents-step-1" for it in threading.enumerate()))
         ending.append(asyncio.create_task(serve_steps(second)))
         await until(lambda: not second.answers)
-        assert first.answers
+        await until(lambda: first.answers)
         let_go.set()
         assert [it.status for it in await asyncio.gather(*ending)] == ["completed", "completed"]
         assert second.answers

@@ -561,7 +561,7 @@ async def test_state_is_sent_only_if_it_was_changed():
         elif turn.text == "read":
             assert turn.state == {"a": 1}
 
-    old = Raw(b'{ "a": 1 }')
+    old = Raw(b'{"a":1}')
     for text in ("", "read"):
         end, _ = await run_once(it, text=text, state=old)
         assert bytes(end.state) == b""

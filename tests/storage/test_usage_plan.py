@@ -21,11 +21,9 @@ from tests.storage.test_query_plans import (
     sqlite_plan,
 )
 from threadkeep.domain.ledger import UsageFilter
-from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.connector import Query
-from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.running.active_turns import SqlActiveTurns
 from threadkeep.storage.spending.ledger import SqlLedger
-from threadkeep.storage.turns import SqlTurns
 
 BY_USER = "SEARCH tk_ledger USING INDEX tk_ledger_user (user_id=? AND day>? AND day<?)"
 HOUR = 60 * 60 * 1000
@@ -102,24 +100,26 @@ def test_postgres_reads_only_ones_own_calls_of_these_days(large_postgres: psycop
     assert calls.get("Rows Removed by Filter", 0) == 0
 
 
-def running() -> Query:
+def active() -> Query:
     with pytest.raises(Asked) as asked:
-        asyncio.run(SqlTurns(asking, ConversationRows(SecretBox())).running(after=None, offset=0, limit=20))
+        asyncio.run(SqlActiveTurns(asking).page(after=None, offset=0, limit=20))
     return asked.value.query
 
 
-def test_sqlite_reads_only_turns_that_run(tmp_path: Path):
+def test_sqlite_reads_only_active_turns(tmp_path: Path):
     migrated(f"sqlite:///{tmp_path}/threadkeep.db")
     with closing(sqlite3.connect(tmp_path / "threadkeep.db")) as connection:
-        plan = sqlite_plan(connection, running())
-    # Both indexes that it may take hold only those.
-    (turns,) = [step for step in plan if "tk_turns" in step]
-    assert turns in {f"SCAN tk_turns USING INDEX tk_turns_{it}" for it in ("leases", "running_of_user")}
+        plan = sqlite_plan(connection, active())
+    running, waiting = (step for step in plan if "tk_turns" in step)
+    # Both indexes that it may take hold only those that run.
+    assert running in {f"SCAN tk_turns USING INDEX tk_turns_{it}" for it in ("leases", "running_of_user")}
+    assert "USING INDEX tk_turns_waiting_by_age" in waiting
 
 
 @pytest.mark.parametrize("mode", ["custom", "generic"])
-def test_postgres_reads_only_turns_that_run(large_postgres: psycopg.Connection, mode: str):
-    nodes = list(postgres_plan(large_postgres, running(), mode))
-    (turns,) = [node for node in nodes if node.get("Relation Name") == "tk_turns"]
-    # All of them hold only those.
-    assert turns["Index Name"] in {"tk_turns_leases", "tk_turns_active", "tk_turns_running_of_user"}
+def test_postgres_reads_only_active_turns(large_postgres: psycopg.Connection, mode: str):
+    nodes = list(postgres_plan(large_postgres, active(), mode))
+    running, waiting = (node["Index Name"] for node in nodes if node.get("Relation Name") == "tk_turns")
+    # All of them hold only those that run.
+    assert running in {"tk_turns_leases", "tk_turns_active", "tk_turns_running_of_user"}
+    assert waiting in {"tk_turns_waiting_by_age", "tk_turns_waiting"}

@@ -421,7 +421,7 @@ class Turn(TurnFacts):
     ) -> list[ModelMessageItem]: ...
     async def history(self, limit: int | None = None, *, as_context: bool = False) -> list[Any]:
         """The messages before the turn's own; `as_context`, with it, as a model would receive them."""
-        if limit is not None and limit < 1:
+        if isinstance(limit, int) and limit < 1:
             raise ValueError(f"`limit` is at least 1, not {limit}.")
         if as_context:
             return await self._take("history", list[ModelMessageItem], limit=limit, as_context=True)

@@ -229,7 +229,6 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
     node.runner.resume_with(
         ResumedTurns(store, replies, starts, code_replies, within_hours=within_hours, caps=caps)
     )
-    await node.programs.note_seen()  # before anybody can ask
     await node.recover_abandoned()
     return starts
 

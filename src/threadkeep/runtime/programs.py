@@ -76,7 +76,12 @@ class NodePrograms:
 
     async def served(self, keys: Collection[str]) -> Mapping[str, Served]:
         """How some programs stand on all nodes."""
-        return await self._store.served(keys)
+        found = await self._store.served(keys)
+        # Ours can be run even before the others have heard of them.
+        for key in {code.key for code in self.codes}.intersection(keys):
+            if not found.get(key, ABSENT).workers:
+                found = {**found, key: Served(1, is_awaited=True)}
+        return found
 
     async def is_awaited(self, key: str) -> bool:
         """Whether a turn may begin: we have its program, or some node had it a short while ago."""

@@ -97,6 +97,8 @@ async def _listed(stage: Stage) -> None:
     await stage.call("GET /api/turns/{turn_id}/steps", user="bob", turn_id=turn_id)
     await stage.call("GET /api/admin/turns/{turn_id}/steps", user="root", turn_id=turn_id)
     await stage.call("GET /api/admin/turns/{turn_id}/steps", turn_id=turn_id)
+    await stage.call("GET /api/admin/workers", user="root")
+    await stage.call("GET /api/admin/workers")
 
 
 def _note(stage: Stage, wire: str, stream: bytes) -> None:
