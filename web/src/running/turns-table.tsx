@@ -22,7 +22,7 @@ interface Props {
 export function TurnsTable({ turns, workers, at, onStopped }: Props) {
   const runningWords = useRunningWords();
   if (!turns.length) return <p className="hint">{runningWords.noTurns}</p>;
-  const columns = ["agent", "state", "step", "worker", "user", "began"] as const;
+  const columns = [runningWords.agent, runningWords.state, runningWords.step, runningWords.worker, runningWords.user, runningWords.began];
   return (
     <div className="table" tabIndex={0} role="region" aria-labelledby="running-turns">
       <table aria-labelledby="running-turns">
@@ -30,7 +30,7 @@ export function TurnsTable({ turns, workers, at, onStopped }: Props) {
           <tr>
             {columns.map((it) => (
               <th key={it} scope="col">
-                {runningWords[it]}
+                {it}
               </th>
             ))}
             <th scope="col">

@@ -9,7 +9,7 @@ import { age, began } from "./age";
 export function WorkersTable({ workers, at }: { workers: readonly WorkerView[]; at: number }) {
   const words = useWords();
   const runningWords = useRunningWords();
-  const columns = ["worker", "agents", "running", "state", "connected"] as const;
+  const columns = [runningWords.worker, runningWords.agents, runningWords.running, runningWords.state, runningWords.connected];
   return (
     <div className="table" tabIndex={0} role="region" aria-labelledby="running-workers">
       <table aria-labelledby="running-workers">
@@ -17,7 +17,7 @@ export function WorkersTable({ workers, at }: { workers: readonly WorkerView[]; 
           <tr>
             {columns.map((it) => (
               <th key={it} scope="col">
-                {runningWords[it]}
+                {it}
               </th>
             ))}
           </tr>

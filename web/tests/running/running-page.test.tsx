@@ -47,7 +47,7 @@ let turns: RunningTurnView[] = [];
 let workers: WorkerView[] = [];
 
 beforeEach(async () => {
-  await loadWords("en");
+  await loadWords();
   asked = [];
   respond.mockImplementation(async (url) => {
     asked.push(url.pathname + url.search);
