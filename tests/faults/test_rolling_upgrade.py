@@ -48,7 +48,7 @@ NEXT = (
         "JournalEntry = BegunByNext | ",
     ),
     ("engine/journal.py", "JOURNAL_ENTRIES = (", "JOURNAL_ENTRIES = (BegunByNext, "),
-    ("log/writer.py", "import JOURNAL_ENTRIES, ", "import JOURNAL_ENTRIES, BegunByNext, "),
+    ("log/writer.py", "    JOURNAL_ENTRIES,\n", "    JOURNAL_ENTRIES,\n    BegunByNext,\n"),
     ("log/writer.py", "return (TurnStart.of(turn), ", "return (TurnStart.of(turn), BegunByNext(), "),
 )
 
