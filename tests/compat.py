@@ -197,6 +197,32 @@ SUITES = (
         ),
     ),
     Suite(
+        "agents in code that are killed, cut off, changed and misbehave, and the harness that users do that with",
+        (
+            "tests/faults/test_agents_in_code.py",
+            "tests/faults/test_changed_programs.py",
+            "tests/faults/test_killed_programs.py",
+            "tests/faults/test_programs_and_their_data.py",
+            "tests/faults/test_programs_that_are_cut_off.py",
+            "tests/faults/test_programs_that_misbehave.py",
+            "tests/testing/test_crashes.py",
+            "tests/testing/test_processes.py",
+        ),
+        ("examples/orders", "src/threadkeep", "tests/faults", "tests/testing"),
+    ),
+    Suite(
+        "commands that start servers of their own",
+        (
+            "tests/cli/test_attaching.py",
+            "tests/cli/test_ingest.py",
+            "tests/cli/test_keys.py",
+            "tests/cli/test_rerun.py",
+            "tests/cli/test_terminal.py",
+            "tests/cli/test_terminal_approvals.py",
+        ),
+        ("src/threadkeep", "tests/cli"),
+    ),
+    Suite(
         "the documentation, carried out as written",
         (
             "tests/docs/test_clients.py",
