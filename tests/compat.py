@@ -197,7 +197,7 @@ SUITES = (
         ),
     ),
     Suite(
-        "agents in code that are killed, cut off, changed and misbehave, and the harness that users do that with",
+        "agents in code: killed, cut off, changed, misbehaving; the harness with which users do that",
         (
             "tests/faults/test_agents_in_code.py",
             "tests/faults/test_changed_programs.py",
