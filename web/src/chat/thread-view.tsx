@@ -16,7 +16,7 @@ import { useEffect, useState } from "react";
 
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
-import { agents, isGuide } from "../state/agents";
+import { agents, isGuide, needsNoModel } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { conversations, outbox } from "../state/front-end";
@@ -187,7 +187,7 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
         queues={!sending && !edited}
         waiting={waiting}
         asking={asking}
-        note={held ? words.heldHint : isDemo && !isGuide(agent) ? words.demonstrationShort : ""}
+        note={held ? words.heldHint : isDemo && !needsNoModel(agent) ? words.demonstrationShort : ""}
         onCancelEdit={edited ? endEdit : undefined}
         onSend={post}
         onStop={() => void thread.sending.stop()}

@@ -74,6 +74,11 @@ export function isGuide(agent: AgentView | undefined): boolean {
   return agent?.id === "01900000-0000-7000-8000-00000000901d";
 }
 
+/** Whether an agent answers without the server's model: the guide, and a program, which decides itself. */
+export function needsNoModel(agent: AgentView | undefined): boolean {
+  return isGuide(agent) || agent?.engine?.kind === "code";
+}
+
 /** The name of an agent; empty for the default one, whose conversations do not mention it. */
 export function otherAgentName(all: readonly AgentView[], id: string): string {
   return all.find((it) => it.id === id)?.isDefault ? "" : agentName(all, id);

@@ -2,7 +2,7 @@ import { type AgentView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { type ReactNode } from "react";
 
-import { isGuide } from "../../state/agents";
+import { isGuide, needsNoModel } from "../../state/agents";
 import { modelState } from "../../state/models";
 import { go } from "../../state/route";
 import { session } from "../../state/session";
@@ -27,8 +27,8 @@ export function Welcome({ agent, onStart, children }: Props) {
   const words = useWords();
   const isTour = isGuide(agent);
   const state = useStore(modelState);
-  const isDemo = state === "demonstration" && !isTour;
-  const lacksModel = state !== "connected" && !isTour;
+  const isDemo = state === "demonstration";
+  const lacksModel = state !== "connected" && !needsNoModel(agent);
   const who = useStore(session);
   const isAdmin = who.state === "in" && who.me.role === "admin";
   const sections = useChunk(loadSections, true, doWithout);
