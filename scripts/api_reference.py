@@ -12,7 +12,7 @@ from typing import Any
 
 from threadkeep.domain import errors
 from threadkeep.handling.errors import STATUSES
-from threadkeep.http.openapi import openapi
+from threadkeep.http.openapi import described, openapi
 from threadkeep.http.routes import ROUTES
 
 FILE = Path(__file__).resolve().parents[1] / "docs" / "api.md"
@@ -26,10 +26,19 @@ The API uses JSON over HTTP with `camelCase` fields, RFC 3339 times in UTC, and 
 [Concepts](concepts.md) explains the terms, the shape of [errors](concepts.md#errors) and the pagination of
 [lists](concepts.md#lists); [the front-end guide](front-end.md#what-to-draw) describes the events of a
 stream. If the server has sign-in, every endpoint requires `Authorization: Bearer …` unless marked
-otherwise, and can also return 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 413 `PAYLOAD_TOO_LARGE`, 422
-`INVALID_REQUEST` or 503 `STORAGE_UNAVAILABLE`. Fields marked with ? are optional.
+otherwise, and can also return 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 408 `REQUEST_TIMEOUT`, 413
+`PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST`, 431 `HEADERS_TOO_LARGE` or 503 `STORAGE_UNAVAILABLE`. Fields
+marked with ? are optional. "Scope" is what an [API key](keys.md) needs for an operation.
 """
-ANYWHERE = {"UNAUTHENTICATED", "FORBIDDEN", "PAYLOAD_TOO_LARGE", "INVALID_REQUEST", "STORAGE_UNAVAILABLE"}
+ANYWHERE = {
+    "UNAUTHENTICATED",
+    "FORBIDDEN",
+    "REQUEST_TIMEOUT",
+    "PAYLOAD_TOO_LARGE",
+    "INVALID_REQUEST",
+    "HEADERS_TOO_LARGE",
+    "STORAGE_UNAVAILABLE",
+}
 _PAGE = re.compile(r"PageView_(\w+)_")
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -49,7 +58,17 @@ def reference() -> str:
     groups = "".join(f"\n## {tag}\n{''.join(texts)}" for tag, texts in by_tag.items())
     schemas = document["components"]["schemas"]
     objects = "".join(_object(name, schemas[name]) for name in sorted(schemas) if not _PAGE.fullmatch(name))
-    return f"{HEAD}\n## Errors\n\n{_errors()}{groups}\n## Objects\n{objects}"
+    in_paths = f"\n## In paths\n\n{_in_paths(document)}"
+    return f"{HEAD}\n## Errors\n\n{_errors()}{in_paths}{groups}\n## Objects\n{objects}"
+
+
+def _in_paths(document: Schema) -> str:
+    """What stands in paths, which is the same in all of them."""
+    parameters = (
+        it for path in document["paths"].values() for each in path.values() for it in each["parameters"]
+    )
+    texts = {it["name"]: it["description"] for it in parameters if it["in"] == "path"}
+    return _table(("name", "what it is"), [(f"`{name}`", text) for name, text in sorted(texts.items())])
 
 
 def _errors() -> str:
@@ -84,22 +103,19 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     needs = f"Scope: `{scopes.pop()}`. " if scopes else "No sign-in needed. "
     summary = operation["summary"].rstrip(".") + "."
     parts = [f"\n### `{method} {path}`\n\n{summary} {also}{needs}".rstrip() + "\n"]
-    described = [it for it in operation["parameters"] if it["in"] != "path"]
-    if described:
+    parameters = [it for it in operation["parameters"] if it["in"] != "path"]
+    if parameters:
         rows = [
-            (
-                f"`{it['name']}`",
-                it["in"],
-                _type(it["schema"]),
-                _default(it["schema"]),
-                _description(it) or _description(it["schema"]),
-            )
-            for it in described
+            (f"`{it['name']}`", it["in"], _type(it["schema"]), _default(it["schema"]), it["description"])
+            for it in parameters
         ]
         parts.append("\n" + _table(("parameter", "in", "type", "default", ""), rows))
     for media, content in operation.get("requestBody", {}).get("content", {}).items():
         kind = "" if media == "application/json" else f" ({media})"
-        parts.append(f"\nBody{kind}: {_type(content['schema'])}\n")
+        fields = _fields(content["schema"])
+        parts.append(
+            f"\nBody{kind}:\n\n{fields}" if fields else f"\nBody{kind}: {_type(content['schema'])}\n"
+        )
     parts.append(f"\n{_answers(operation['responses'])}\n")
     return "".join(parts)
 
@@ -122,19 +138,19 @@ def _object(name: str, schema: Schema) -> str:
         parts.append(f"\n{' '.join(schema['description'].split())}\n")
     if "enum" in schema:
         parts.append(f"\n{_type(schema)}\n")
+    if fields := _fields(schema):
+        parts.append(f"\n{fields}")
+    return "".join(parts)
+
+
+def _fields(schema: Schema) -> str:
+    """A table of an object's fields."""
     required = set(schema.get("required", ()))
     rows = [
-        (
-            f"`{field}`" + ("" if field in required else " ?"),
-            _type(it),
-            _default(it),
-            _description(it),
-        )
+        (f"`{field}`" + ("" if field in required else " ?"), _type(it), _default(it), described(it))
         for field, it in schema.get("properties", {}).items()
     ]
-    if rows:
-        parts.append("\n" + _table(("field", "type", "default", ""), rows))
-    return "".join(parts)
+    return _table(("field", "type", "default", ""), rows) if rows else ""
 
 
 def _type(schema: Schema, media: str = "application/json") -> str:
@@ -172,15 +188,11 @@ def _limits(schema: Schema) -> str:
     return f" ({'' if least is None else least}…{'' if most is None else most})"
 
 
-def _description(described: Schema) -> str:
-    """In the schema of something optional, only what is not null is described."""
-    kinds: list[Schema] = [described, *described.get("anyOf", ())]
-    return next((" ".join(it["description"].split()) for it in kinds if it.get("description")), "")
-
-
 def _default(schema: Schema) -> str:
+    """The default of a plain value; the fields of an object have their own."""
     default = schema.get("default")
-    return f"`{json.dumps(default, ensure_ascii=False)}`" if default not in (None, "", [], {}) else ""
+    is_plain = default not in (None, "", []) and not isinstance(default, dict)
+    return f"`{json.dumps(default, ensure_ascii=False)}`" if is_plain else ""
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -45,6 +45,7 @@ from threadkeep.domain.import_run import ImportStatus
 from threadkeep.domain.receipt import ComponentReceipt, Receipt
 from threadkeep.domain.sharing.share import new_token, token_hash
 from threadkeep.handling.errors import STATUSES
+from threadkeep.http.openapi import described
 from threadkeep.http.routes import ROUTES
 from threadkeep.version import __version__
 
@@ -165,6 +166,32 @@ def test_schemas_are_of_json_schema_2020():
             assert mismatch(schema["default"], schema) is None, place
         if "type" in schema and schema["type"] == "array":
             assert "items" in schema or "prefixItems" in schema, place
+
+
+def _described() -> Iterator[tuple[str, str, str]]:
+    """Every field and parameter of the document: where it is, its name, and what it says."""
+    for kind, schema in DOCUMENT["components"]["schemas"].items():
+        for name, field in schema.get("properties", {}).items():
+            yield kind, name, described(field)
+    for operation in OPERATIONS:
+        for parameter in operation.spec["parameters"]:
+            yield str(operation), parameter["name"], parameter["description"]
+        if operation.takes_files:
+            content = operation.spec["requestBody"]["content"]["multipart/form-data"]
+            for name, field in content["schema"]["properties"].items():
+                yield str(operation), name, described(field)
+
+
+def test_every_field_and_parameter_says_more_than_its_name():
+    saying_nothing = {"a", "an", "the", "of", "its", "is", "this", "that", "it", "for", "in", "to", "which"}
+    weak: list[str] = []
+    for place, name, text in _described():
+        of_name = re.findall(r"[a-z]+", re.sub("([A-Z])", r" \1", name).lower())
+        words = re.findall(r"[a-z']+", text.lower())
+        news = {word.removesuffix("'s") for word in words} - {*of_name, *saying_nothing}
+        if len(text.split()) < 5 or not text.endswith(".") or not news:
+            weak.append(f"{place} {name}: {text!r}")
+    assert weak == [], "describe each in a sentence of five words or more: Meta(description=…), or _PATH"
 
 
 def test_body_is_required_where_a_field_of_it_is():

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from starlette.responses import Response
 
 from threadkeep.domain import errors
@@ -85,17 +86,19 @@ STATUSES: dict[str, int] = {
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What went wrong."""
 
-    code: str
-    message: str
-    request_id: str
-    param: str | None = None
-    details: Any = None
+    code: Annotated[str, Meta(description="What happened, as a code that programs can compare.")]
+    message: Annotated[str, Meta(description="What happened and what to do, in English, for people.")]
+    request_id: Annotated[str, Meta(description="The request's id, which is also in the server's log.")]
+    param: Annotated[str | None, Meta(description="The field or parameter that is wrong, if one is.")] = None
+    details: Annotated[
+        Any, Meta(description="More about some errors, such as `turnId`; the error's row says what.")
+    ] = None
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
     """The shape of every error."""
 
-    error: ErrorBody
+    error: Annotated[ErrorBody, Meta(description="What went wrong, and what to do about it.")]
 
 
 # Temporary errors; the others with status 503 last until somebody fixes them.

@@ -14,7 +14,7 @@ T = TypeVar("T")
 P = TypeVar("P")
 V = TypeVar("V")
 
-Limit = Annotated[int, Meta(ge=1, le=200, description="Maximum number of items.")]
+Limit = Annotated[int, Meta(ge=1, le=200, description="The most items to return in one response.")]
 Offset = Annotated[int, Meta(ge=0, le=10**9, description="How many items to skip; prefer `cursor`.")]
 
 

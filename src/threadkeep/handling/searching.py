@@ -19,7 +19,7 @@ OneAgent = Annotated[
     Meta(description="Only conversations with this agent."),
 ]
 Since = Annotated[Moment | None, Meta(description="Created at or after this time (RFC 3339).")]
-Until = Annotated[Moment | None, Meta(description="Created before this time.")]
+Until = Annotated[Moment | None, Meta(description="Only messages before this time (RFC 3339).")]
 
 
 @dataclass(frozen=True, slots=True)

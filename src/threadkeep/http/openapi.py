@@ -21,6 +21,7 @@ from threadkeep.domain.errors import (
 )
 from threadkeep.handling.errors import STATUSES, ErrorResponse
 from threadkeep.handling.routing import Route, Shape, shape_of
+from threadkeep.handling.uploads import MOST_FILES
 from threadkeep.version import __version__
 
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,
@@ -36,6 +37,8 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
     found = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schemas, components = msgspec.json.decode(msgspec.json.encode(found))  # defaults as JSON has them
     schema_of = dict(zip(types, schemas, strict=True))
+    for component in components.values():
+        _describe_tag(component)
     queries = {shape.query.__name__: shape.query for _, shape in shapes if shape.query}
     paths: dict[str, dict[str, Any]] = {}
     for route, shape in shapes:
@@ -64,6 +67,15 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
             },
         },
     }
+
+
+def _describe_tag(component: dict[str, Any]) -> None:
+    """The field that tells the kinds of a union apart is msgspec's: no class declares it."""
+    match component:
+        case {"properties": {"type": {"enum": [_]} as tag}} if "description" not in tag:  # pyright: ignore[reportUnknownVariableType]
+            tag["description"] = "Tells what kind of entry this is."
+        case _:
+            pass
 
 
 def _operation(
@@ -100,6 +112,28 @@ _REPEATABLE = {
     "Idempotency-Key": "A key for this request. For a day, a retry with the same key returns the same "
     "response and creates nothing twice."
 }
+_PATH = {
+    "agent_id": "The agent's id, from `GET /api/agents`.",
+    "artifact_id": "The artifact's id, from a message's `artifactIds`.",
+    "briefing_id": "The briefing's id, from `GET /api/briefings`.",
+    "compaction_id": "The compaction's id, from `GET …/compactions`; only the newest can be undone.",
+    "component": "The component's name, from `editable` in `GET …/prompt`.",
+    "conversation_id": "The conversation's id, from `GET /api/conversations`.",
+    "document_id": "The document's id, from `GET …/documents`.",
+    "file_id": "The file's id, from the upload or a message's parts.",
+    "gateway": "The gateway's name, from `GET /api/admin/gateways`.",
+    "import_id": "The import's id, from `POST` or `GET /api/imports`.",
+    "key_id": "The key's id, from `GET /api/keys`, not the key itself.",
+    "memory_id": "The memory's id, from `GET …/memories`.",
+    "message_id": "The message's id, from a conversation's messages.",
+    "name": "The MCP server's name in the agent's `settings.mcpServers`.",
+    "number": "The number of a message in the share, counted from 1.",
+    "request_id": "The `requestId` of an open approval, from `GET /api/approvals`.",
+    "share": "To read a share, the token of its link; to delete it, its id.",
+    "turn_id": "The turn's id, from the response that began it.",
+    "user_id": "The user's id, as `GET /api/me` shows it.",
+}
+"""What stands for each parameter of a path. Every new one needs a line."""
 _FILES = {
     "type": "object",
     "properties": {
@@ -107,6 +141,10 @@ _FILES = {
             "type": "array",
             "items": {"type": "string", "contentMediaType": "application/octet-stream"},
             "minItems": 1,
+            "maxItems": MOST_FILES,
+            "description": "One part for each file, with its name; an import takes one. "
+            "`THREADKEEP_MAX_UPLOAD_BYTES` (100 MB) limits them together; "
+            "`THREADKEEP_MAX_IMPORT_BYTES` (1 GB), an import.",
         }
     },
     "required": ["files"],
@@ -135,7 +173,13 @@ _ERROR_HEADERS = {
 
 def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[dict[str, Any]]:
     in_path = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": _PATH.get(name, ""),
+            "schema": {"type": "string"},
+        }
         for name in shape.path_names
     ]
     properties: dict[str, Any] = components[shape.query.__name__]["properties"] if shape.query else {}
@@ -145,7 +189,7 @@ def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[
             "name": name,
             "in": "query",
             "required": name in required,
-            "description": schema.get("description", ""),
+            "description": described(schema),
             "schema": {key: value for key, value in schema.items() if key != "description"},
         }
         for name, schema in properties.items()
@@ -155,6 +199,12 @@ def _parameters(route: Route, shape: Shape, components: dict[str, Any]) -> list[
         for name, description in {**route.headers, **(_REPEATABLE if route.creates else {})}.items()
     ]
     return in_path + in_query + in_header
+
+
+def described(schema: Mapping[str, Any]) -> str:
+    """What a schema says about itself; of something optional, what the schema of its value says."""
+    kinds: list[Mapping[str, Any]] = [schema, *schema.get("anyOf", ())]
+    return next((" ".join(it["description"].split()) for it in kinds if it.get("description")), "")
 
 
 def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:

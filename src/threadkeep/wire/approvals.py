@@ -12,19 +12,27 @@ from threadkeep.wire.view import Id, T, Time, View, rfc3339
 class ApprovalView(View, frozen=True, kw_only=True):
     """A turn's request to its user; it stays open until the user answers or it expires."""
 
-    request_id: Id
-    turn_id: Id
-    conversation_id: Id
-    conversation_title: str | None
-    agent_id: Id
-    kind: ApprovalKind
-    message: str
-    created_at: Time
-    expires_at: Time
-    tool_call_id: str | UnsetType = UNSET
-    tool_name: str | UnsetType = UNSET
-    server: str | UnsetType = UNSET
-    arguments: Mapping[str, Any] | UnsetType = UNSET
+    request_id: Annotated[
+        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
+    ]
+    turn_id: Annotated[Id, Meta(description="The turn that waits for it.")]
+    conversation_id: Annotated[Id, Meta(description="The conversation whose turn waits.")]
+    conversation_title: Annotated[
+        str | None, Meta(description="The conversation's title; null if it has none yet.")
+    ]
+    agent_id: Annotated[Id, Meta(description="The agent whose turn waits.")]
+    kind: Annotated[
+        ApprovalKind, Meta(description="What is asked for: permission, an answer, a form or a tool's result.")
+    ]
+    message: Annotated[str, Meta(description="What the user reads before deciding.")]
+    created_at: Annotated[Time, Meta(description="When the agent asked for it.")]
+    expires_at: Annotated[Time, Meta(description="When it counts as refused if nobody answers.")]
+    tool_call_id: Annotated[str | UnsetType, Meta(description="The call that waits for it.")] = UNSET
+    tool_name: Annotated[str | UnsetType, Meta(description="The tool that waits for it.")] = UNSET
+    server: Annotated[str | UnsetType, Meta(description="The MCP server that the tool belongs to.")] = UNSET
+    arguments: Annotated[
+        Mapping[str, Any] | UnsetType, Meta(description="What the tool would be called with.")
+    ] = UNSET
     schema: Annotated[
         Mapping[str, Any] | UnsetType, Meta(description="A JSON Schema of the answer, to show as a form.")
     ] = UNSET
@@ -34,21 +42,24 @@ class ApprovalView(View, frozen=True, kw_only=True):
 class ApprovalsView(View, frozen=True, kw_only=True):
     """The open requests of your turns, oldest first."""
 
-    items: Sequence[ApprovalView]
+    items: Annotated[Sequence[ApprovalView], Meta(description="All open requests, the oldest first.")]
 
 
 class AllowedToolView(View, frozen=True, kw_only=True):
     """A tool that you have allowed for a whole conversation."""
 
-    server: str
-    name: str
-    allowed_at: Time
+    server: Annotated[str, Meta(description="The MCP server that offers the tool.")]
+    name: Annotated[str, Meta(description="The tool's name on its server.")]
+    allowed_at: Annotated[Time, Meta(description="When you allowed it for the conversation.")]
 
 
 class AllowedToolsView(View, frozen=True, kw_only=True):
     """The tools that you have allowed for a whole conversation, the latest one first."""
 
-    items: Sequence[AllowedToolView]
+    items: Annotated[
+        Sequence[AllowedToolView],
+        Meta(description="The tools that run without asking, the latest allowed first."),
+    ]
 
 
 def allowed_tools_view(tools: Sequence[AllowedTool]) -> AllowedToolsView:
@@ -86,6 +97,10 @@ def _or_unset(value: T | None) -> T | UnsetType:
 class WaitingTurnView(View, frozen=True, kw_only=True):
     """A turn that is waiting for its user."""
 
-    status: Literal["WAITING"]
-    turn_id: Id
-    approvals: Sequence[ApprovalView]
+    status: Annotated[
+        Literal["WAITING"], Meta(description="Always `WAITING`: the turn continues once it is answered.")
+    ]
+    turn_id: Annotated[Id, Meta(description="The turn that waits for its user.")]
+    approvals: Annotated[
+        Sequence[ApprovalView], Meta(description="What the turn waits for; answer each to continue it.")
+    ]

@@ -8,65 +8,73 @@ from msgspec import Meta
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.ports.retriever import Hit
-from threadkeep.wire.view import Id, Time, View, rfc3339
+from threadkeep.wire.view import CreatedAt, Id, OwnId, UpdatedAt, View, rfc3339
 
 
 class DocumentView(View, frozen=True, kw_only=True):
     """A document: `ready` to search, still `processing`, or `failed` with the reason."""
 
-    id: Id
-    agent_id: Id
-    file_name: str
-    media_type: str
-    size: int
-    status: DocumentStatus
+    id: OwnId
+    agent_id: Annotated[Id, Meta(description="The agent that searches it.")]
+    file_name: Annotated[str, Meta(description="The name of the uploaded file.")]
+    media_type: Annotated[str, Meta(description="What kind of file it is, detected from its content.")]
+    size: Annotated[int, Meta(description="How many bytes the file has.")]
+    status: Annotated[
+        DocumentStatus, Meta(description="Whether it can be searched: `processing`, `ready` or `failed`.")
+    ]
     progress: Annotated[float, Meta(description="Processing progress, from 0 to 1.")]
-    chunk_count: int
-    error: str | None
-    created_at: Time
-    updated_at: Time
+    chunk_count: Annotated[int, Meta(description="How many passages it was split into; 0 until it is ready.")]
+    error: Annotated[str | None, Meta(description="Why it failed, if it did; `…/retry` processes it again.")]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
 
 
 class DocumentsView(View, frozen=True, kw_only=True):
     """The documents created from the files; a file that was already added returns its existing document."""
 
-    items: Sequence[DocumentView]
+    items: Annotated[
+        Sequence[DocumentView], Meta(description="A document for each file, in the order of the files.")
+    ]
 
 
 class HitView(View, frozen=True, kw_only=True):
     """A matching passage of a document."""
 
-    chunk_id: str
-    document_id: Id
-    source: Annotated[str, Meta(description="The file's name.")]
-    page: int | None
-    heading: str | None
-    text: str
+    chunk_id: Annotated[str, Meta(description="The passage's id, which citations have too.")]
+    document_id: Annotated[Id, Meta(description="The document that the passage is from.")]
+    source: Annotated[str, Meta(description="The name of the document's file.")]
+    page: Annotated[
+        int | None, Meta(description="The page that it is on, counted from 1, if there are pages.")
+    ]
+    heading: Annotated[str | None, Meta(description="The heading above the passage, if there is one.")]
+    text: Annotated[str, Meta(description="The passage as the model would read it.")]
     snippet: Annotated[str, Meta(description="The text for people: without the marks of Markdown.")]
-    score: Annotated[float, Meta(description="From 0 to 1.")]
+    score: Annotated[float, Meta(description="How well it matches, from 0 to 1.")]
 
 
 class PassageView(View, frozen=True, kw_only=True):
     """A passage of a document; `chunkId` is the one that search results and citations have."""
 
-    chunk_id: str
-    position: int
-    page: int | None
-    heading: str | None
-    text: str
+    chunk_id: Annotated[str, Meta(description="The passage's id, as in search results and citations.")]
+    position: Annotated[int, Meta(description="Its number in the document, counted from 0.")]
+    page: Annotated[
+        int | None, Meta(description="The page that it is on, counted from 1, if there are pages.")
+    ]
+    heading: Annotated[str | None, Meta(description="The heading above the passage, if there is one.")]
+    text: Annotated[str, Meta(description="The passage as the model would read it.")]
 
 
 class PassagesView(View, frozen=True, kw_only=True):
     """Some passages of a document, in order, and how many it has."""
 
-    items: Sequence[PassageView]
-    total: int
+    items: Annotated[Sequence[PassageView], Meta(description="The passages, in the order of the document.")]
+    total: Annotated[int, Meta(description="How many passages the document has in all.")]
 
 
 class HitsView(View, frozen=True, kw_only=True):
     """The matches, best first."""
 
-    items: Sequence[HitView]
+    items: Annotated[Sequence[HitView], Meta(description="The matching passages, the best first.")]
     notice: Annotated[str | None, Meta(description="What the search had to do without.")]
 
 

@@ -1,5 +1,9 @@
 """A rating as its user sees it."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from threadkeep.domain.feedback import Feedback, Rating
 from threadkeep.wire.view import View
 
@@ -9,9 +13,9 @@ class FeedbackView(View, frozen=True, kw_only=True):
     received in that turn, and its answer.
     """
 
-    rating: Rating
-    note: str
-    share_text: bool
+    rating: Annotated[Rating, Meta(description="Whether the answer was good (`up`) or not (`down`).")]
+    note: Annotated[str, Meta(description="Why you rated it so; empty without a reason.")]
+    share_text: Annotated[bool, Meta(description="Whether the agent's owner may read the turn's texts.")]
 
 
 def feedback_view(feedback: Feedback) -> FeedbackView:

@@ -19,50 +19,71 @@ MaskedKey = Annotated[
 class ListedModelView(View, frozen=True, kw_only=True):
     """A model that a gateway lists, and what its admin says about it."""
 
-    name: str
-    context_tokens: int | UnsetType = UNSET
-    max_output_tokens: int | UnsetType = UNSET
-    supports_tools: bool | UnsetType = UNSET
-    takes_images: bool | UnsetType = UNSET
-    takes_pdfs: bool | UnsetType = UNSET
-    price: PriceView | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The model's name, as the provider spells it.")]
+    context_tokens: Annotated[
+        int | UnsetType, Meta(description="How many tokens of input and output fit together.")
+    ] = UNSET
+    max_output_tokens: Annotated[
+        int | UnsetType, Meta(description="The most tokens that one reply can have.")
+    ] = UNSET
+    supports_tools: Annotated[
+        bool | UnsetType, Meta(description="Whether it can call tools, as the admin said.")
+    ] = UNSET
+    takes_images: Annotated[
+        bool | UnsetType, Meta(description="Whether it accepts images, as the admin said.")
+    ] = UNSET
+    takes_pdfs: Annotated[
+        bool | UnsetType, Meta(description="Whether it accepts PDF files, as the admin said.")
+    ] = UNSET
+    price: Annotated[PriceView | UnsetType, Meta(description="What it charges for a million tokens.")] = UNSET
 
 
 class GatewayView(View, frozen=True, kw_only=True):
     """One account with a provider, and whether it works."""
 
-    name: str
-    kind: GatewayKind
-    url: str | None
+    name: Annotated[str, Meta(description="The first part of its models' ids, `name/model`.")]
+    kind: Annotated[GatewayKind, Meta(description="The API that the provider speaks.")]
+    url: Annotated[str | None, Meta(description="The API's address; null means the provider's own.")]
     api_key: MaskedKey
-    models: Sequence[ListedModelView]
-    default_model: str | None
+    models: Annotated[
+        Sequence[ListedModelView],
+        Meta(description="The models that can be chosen; empty means anything it has."),
+    ]
+    default_model: Annotated[str | None, Meta(description="For agents that name no model.")]
     source: Annotated[
         Literal["settings", "admin"], Meta(description="Only those of an admin can be changed over the API.")
     ]
     status: Annotated[
         GatewayState, Meta(description="What the last request to the provider has shown on this node.")
     ]
-    error: str | UnsetType = UNSET
-    version: int | UnsetType = UNSET
-    created_at: Time | UnsetType = UNSET
-    updated_at: Time | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="What the provider said last, if it fails.")] = UNSET
+    version: Annotated[
+        int | UnsetType, Meta(description="Grows with every change; the `ETag` for `If-Match`.")
+    ] = UNSET
+    created_at: Annotated[
+        Time | UnsetType, Meta(description="When it was connected; not for those of the settings.")
+    ] = UNSET
+    updated_at: Annotated[
+        Time | UnsetType, Meta(description="When it was last changed; not for those of the settings.")
+    ] = UNSET
 
 
 class GatewayTestView(View, frozen=True, kw_only=True):
     """What a test of a gateway found."""
 
-    ok: bool
+    ok: Annotated[bool, Meta(description="Whether the gateway answered as it should.")]
     models: Annotated[Sequence[str], Meta(description="The models that the provider lists, if it does.")]
-    error: str | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why the test failed, if it did.")] = UNSET
 
 
 class GatewayStateView(View, frozen=True, kw_only=True):
     """Whether a gateway works, as anybody may know it."""
 
-    name: str
-    status: GatewayState
-    reason: str | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The gateway's name, the first part of its models' ids.")]
+    status: Annotated[GatewayState, Meta(description="Whether it works, as far as is known.")]
+    reason: Annotated[
+        str | UnsetType, Meta(description="Why it doesn't work, in a word that reveals nothing.")
+    ] = UNSET
 
 
 def _listed_model_view(model: ListedModel) -> ListedModelView:

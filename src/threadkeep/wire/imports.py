@@ -6,29 +6,29 @@ from typing import Annotated
 from msgspec import Meta
 
 from threadkeep.domain.import_run import ImportFailure, ImportRun, ImportStatus, SkipReason
-from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import Id, OwnId, Time, View, rfc3339, time_or_none
 
 
 class ImportProblemView(View, frozen=True, kw_only=True):
     """Something that was left out, and why."""
 
-    what: str
-    why: str
-    reason: SkipReason
+    what: Annotated[str, Meta(description="The conversation, message or file that was left out.")]
+    why: Annotated[str, Meta(description="What kept it from being imported, for people.")]
+    reason: Annotated[SkipReason, Meta(description="The same as `why`, for programs to compare.")]
 
 
 class ImportedConversationView(View, frozen=True, kw_only=True):
     """A conversation that was added."""
 
-    id: Id
-    title: str
+    id: Annotated[Id, Meta(description="The new conversation, as `GET /api/conversations/{id}` reads it.")]
+    title: Annotated[str, Meta(description="The title that it had in the file.")]
 
 
 class ImportErrorView(View, frozen=True, kw_only=True):
     """Why an import failed, like the error of a response."""
 
-    code: str
-    message: str
+    code: Annotated[str, Meta(description="What happened, as a code that programs can compare.")]
+    message: Annotated[str, Meta(description="What happened and what to do, for people.")]
     reason: Annotated[
         str | None,
         Meta(
@@ -41,10 +41,10 @@ class ImportErrorView(View, frozen=True, kw_only=True):
 class ImportView(View, frozen=True, kw_only=True):
     """An import: what it has done so far, or in all."""
 
-    id: Id
-    agent_id: Id
-    file_name: str
-    size: int
+    id: OwnId
+    agent_id: Annotated[Id, Meta(description="The agent that the conversations belong to.")]
+    file_name: Annotated[str, Meta(description="The name of the uploaded file.")]
+    size: Annotated[int, Meta(description="How many bytes the uploaded file has.")]
     status: Annotated[
         ImportStatus,
         Meta(description="`INTERRUPTED`: its server ended. Import the file again; nothing is added twice."),
@@ -53,13 +53,15 @@ class ImportView(View, frozen=True, kw_only=True):
         int | None, Meta(description="How many conversations the file has; null until they are counted.")
     ]
     done: Annotated[int, Meta(description="How many of them were looked at.")]
-    imported: Annotated[int, Meta(description="How many were added.")]
+    imported: Annotated[int, Meta(description="How many conversations were added.")]
     already_there: Annotated[int, Meta(description="How many had been imported before.")]
     empty: Annotated[int, Meta(description="How many have no messages, and were skipped.")]
     left_out: Annotated[int, Meta(description="How many things couldn't be imported; `problems` says why.")]
     messages: Annotated[int, Meta(description="How many messages were added.")]
     files: Annotated[int, Meta(description="How many files of messages were added.")]
-    problems: Annotated[Sequence[ImportProblemView], Meta(description="The first 50.")]
+    problems: Annotated[
+        Sequence[ImportProblemView], Meta(description="The first 50 things that were left out.")
+    ]
     notes: Annotated[
         Sequence[str],
         Meta(description="What is different here, such as files without content; the first 50."),
@@ -67,9 +69,9 @@ class ImportView(View, frozen=True, kw_only=True):
     conversations: Annotated[
         Sequence[ImportedConversationView], Meta(description="Some that were added: the first 10.")
     ]
-    error: Annotated[ImportErrorView | None, Meta(description="If it failed.")]
-    started_at: Time
-    ended_at: Time | None
+    error: Annotated[ImportErrorView | None, Meta(description="Why the whole import failed, if it did.")]
+    started_at: Annotated[Time, Meta(description="When it began to read the file.")]
+    ended_at: Annotated[Time | None, Meta(description="When it ended; null while it runs.")]
 
 
 def import_view(run: ImportRun) -> ImportView:

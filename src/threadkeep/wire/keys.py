@@ -7,16 +7,16 @@ from msgspec import Meta
 
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.money import amount_text
-from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import CreatedAt, Id, OwnId, Time, View, rfc3339, time_or_none
 
 
 class KeyView(View, frozen=True, kw_only=True):
     """An API key without its value."""
 
-    id: Id
-    name: str
+    id: OwnId
+    name: Annotated[str, Meta(description="What its owner recognizes it by.")]
     prefix: Annotated[str, Meta(description="How the key begins, to tell keys apart.")]
-    scopes: Sequence[Scope]
+    scopes: Annotated[Sequence[Scope], Meta(description="What it may do: read, chat, administer.")]
     agents: Annotated[
         Sequence[Id] | None, Meta(description="The agents that it is limited to; null for all.")
     ]
@@ -29,15 +29,15 @@ class KeyView(View, frozen=True, kw_only=True):
             description="The key that made it: it is revoked with it, and shares its budget. Null: you did."
         ),
     ]
-    created_at: Time
-    expires_at: Time | None
-    last_used_at: Annotated[Time | None, Meta(description="Accurate to a minute.")]
+    created_at: CreatedAt
+    expires_at: Annotated[Time | None, Meta(description="When it stops working; null means never.")]
+    last_used_at: Annotated[Time | None, Meta(description="When it was last used, accurate to a minute.")]
 
 
 class NewKeyView(KeyView, frozen=True, kw_only=True):
     """A new API key with its value. It is shown this once: Threadkeep stores only its hash."""
 
-    key: str
+    key: Annotated[str, Meta(description="The key itself, for `Authorization: Bearer`; shown only now.")]
 
 
 def key_view(key: Key) -> KeyView:

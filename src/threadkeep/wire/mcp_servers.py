@@ -21,15 +21,26 @@ Masked = Annotated[
 class McpServerSettingsView(View, frozen=True, kw_only=True):
     """A server as its owner configured it: a program (`command`) or an address (`url`)."""
 
-    command: str | UnsetType = UNSET
-    args: Sequence[str] | UnsetType = UNSET
+    command: Annotated[str | UnsetType, Meta(description="The program to start; not with `url`.")] = UNSET
+    args: Annotated[
+        Sequence[str] | UnsetType, Meta(description="The arguments that the program is started with.")
+    ] = UNSET
     env: Masked | UnsetType = UNSET
-    cwd: str | UnsetType = UNSET
-    url: str | UnsetType = UNSET
+    cwd: Annotated[str | UnsetType, Meta(description="The folder in which the program is started.")] = UNSET
+    url: Annotated[
+        str | UnsetType, Meta(description="The address of a remote server; not with `command`.")
+    ] = UNSET
     headers: Masked | UnsetType = UNSET
-    disabled: bool | UnsetType = UNSET
-    timeout_s: float | UnsetType = UNSET
-    scope: ServerScope | UnsetType = UNSET
+    disabled: Annotated[
+        bool | UnsetType, Meta(description="Whether the agent currently does without it.")
+    ] = UNSET
+    timeout_s: Annotated[
+        float | UnsetType, Meta(description="How long one call may take, in seconds; 60 by default.")
+    ] = UNSET
+    scope: Annotated[
+        ServerScope | UnsetType,
+        Meta(description="Whether one process serves the agent, each user, or each conversation."),
+    ] = UNSET
     trust_annotations: (
         Annotated[bool, Meta(description="Trust the server's hints about its tools' effects.")] | UnsetType
     ) = UNSET
@@ -38,8 +49,8 @@ class McpServerSettingsView(View, frozen=True, kw_only=True):
 class McpToolView(View, frozen=True, kw_only=True):
     """A tool that a server offers."""
 
-    name: str
-    description: str
+    name: Annotated[str, Meta(description="The tool's name on its server.")]
+    description: Annotated[str, Meta(description="What the tool does, as its server describes it.")]
     effect: Annotated[
         ToolEffect,
         Meta(
@@ -52,25 +63,33 @@ class McpToolView(View, frozen=True, kw_only=True):
 class AgentToolView(McpToolView, frozen=True, kw_only=True):
     """A tool that an agent's turns may use."""
 
-    server: str
+    server: Annotated[str, Meta(description="The MCP server that offers it, as rules name it.")]
 
 
 class AgentToolsView(View, frozen=True, kw_only=True):
     """An agent's tools, ours first."""
 
-    items: Sequence[AgentToolView]
+    items: Annotated[
+        Sequence[AgentToolView], Meta(description="The agent's tools, those of Threadkeep first.")
+    ]
 
 
 class McpServerView(McpServerSettingsView, frozen=True, kw_only=True):
     """An agent's server and its status. Built-in servers are `readOnly` and have no settings."""
 
-    name: str
-    source: ServerSource
-    read_only: bool
-    status: ServerState
+    name: Annotated[str, Meta(description="What the agent's settings and rules call it.")]
+    source: Annotated[
+        ServerSource,
+        Meta(description="Who configured it: the system, Threadkeep itself, or the agent's owner."),
+    ]
+    read_only: Annotated[bool, Meta(description="Whether it is built in, so that it can't be changed.")]
+    status: Annotated[ServerState, Meta(description="Whether it is connected, as far as is known.")]
     changed: Annotated[bool, Meta(description="Its tools have changed since the agent was last saved.")]
-    error: str | UnsetType = UNSET
-    tools: Sequence[McpToolView] | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why it doesn't work, if it doesn't.")] = UNSET
+    tools: Annotated[
+        Sequence[McpToolView] | UnsetType,
+        Meta(description="The tools that it offered when it was last connected."),
+    ] = UNSET
     stderr: (
         Annotated[str, Meta(description="The last lines that the program wrote to stderr.")] | UnsetType
     ) = UNSET

@@ -1,24 +1,27 @@
 """What is kept about a user, in responses."""
 
 from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta
 
 from threadkeep.domain.memory import Memory
-from threadkeep.wire.view import Id, Time, View, rfc3339
+from threadkeep.wire.view import CreatedAt, OwnId, View, rfc3339
 
 
 class MemoryView(View, frozen=True, kw_only=True):
     """Something that an agent remembers about the user."""
 
-    id: Id
-    content: str
-    tags: Sequence[str]
-    created_at: Time
+    id: OwnId
+    content: Annotated[str, Meta(description="What the agent remembers, as the model wrote it.")]
+    tags: Annotated[Sequence[str], Meta(description="Words by which the agent finds it again.")]
+    created_at: CreatedAt
 
 
 class InstructionsView(View, frozen=True, kw_only=True):
     """What the user tells every agent."""
 
-    text: str
+    text: Annotated[str, Meta(description="What every agent is told about you or for you.")]
 
 
 def memory_view(memory: Memory) -> MemoryView:

@@ -16,45 +16,61 @@ from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.wire.feedback import FeedbackView, feedback_view
 from threadkeep.wire.parts import PartView, part_view
-from threadkeep.wire.view import Id, RunAlias, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import (
+    CreatedAt,
+    Id,
+    OfConversation,
+    OwnId,
+    RunAlias,
+    Time,
+    View,
+    rfc3339,
+    time_or_none,
+)
 
 
 class ThoughtStepView(View, frozen=True, kw_only=True, omit_defaults=True):
     """One step of the agent's reasoning."""
 
-    kind: str
-    title: str
-    detail: str
-    started_at: Time
-    duration_ms: int
-    tool_call_id: str | None = None
+    kind: Annotated[
+        str, Meta(description="What it is: `thought`, `tool`, `retrieval`, `question`, `notice` or `node`.")
+    ]
+    title: Annotated[str, Meta(description="A headline for the step.")]
+    detail: Annotated[str, Meta(description="More about the step, such as the text of a thought.")]
+    started_at: Annotated[Time, Meta(description="When the step began, in UTC.")]
+    duration_ms: Annotated[int, Meta(description="How long it took, in milliseconds.")]
+    tool_call_id: Annotated[str | None, Meta(description="The tool call that it is about, if any.")] = None
 
 
 class CitationView(View, frozen=True, kw_only=True, omit_defaults=True):
     """A source that the answer cites as [index]."""
 
-    index: int
-    title: str
-    snippet: str
-    score: float
-    url: str | None = None
-    file_name: str | None = None
-    document_id: str | None = None
-    page: int | None = None
+    index: Annotated[int, Meta(description="The number that the answer's text cites, from 1.")]
+    title: Annotated[str, Meta(description="What readers see as the source's name.")]
+    snippet: Annotated[str, Meta(description="The start of the passage, at most 300 characters.")]
+    score: Annotated[float, Meta(description="How well the passage matched, from 0 to 1.")]
+    url: Annotated[str | None, Meta(description="Where readers can open the source.")] = None
+    file_name: Annotated[str | None, Meta(description="The name of the document's file.")] = None
+    document_id: Annotated[str | None, Meta(description="The agent's document, if it is from one.")] = None
+    page: Annotated[int | None, Meta(description="The page that it is on, counted from 1.")] = None
 
 
 class ToolCallView(View, frozen=True, kw_only=True):
     """A tool call."""
 
-    tool_call_id: str
-    tool_name: str
-    server: str
-    arguments: Mapping[str, Any]
-    status: ToolCallStatus
-    result: Any
-    duration_ms: int | None
-    error: str | UnsetType = UNSET
-    chart_data: Any | UnsetType = UNSET
+    tool_call_id: Annotated[str, Meta(description="The call's id within its turn.")]
+    tool_name: Annotated[str, Meta(description="The tool that was called.")]
+    server: Annotated[str, Meta(description="The MCP server that the tool belongs to.")]
+    arguments: Annotated[Mapping[str, Any], Meta(description="What the tool was called with.")]
+    status: Annotated[ToolCallStatus, Meta(description="Whether it runs, waits or ended, and how.")]
+    result: Annotated[Any, Meta(description="What the tool returned; null until it ended.")]
+    duration_ms: Annotated[
+        int | None, Meta(description="How long it took, in milliseconds; null until it ended.")
+    ]
+    error: Annotated[str | UnsetType, Meta(description="Why it failed, if it did.")] = UNSET
+    chart_data: Annotated[
+        Any | UnsetType, Meta(description="A chart of the result, for clients to draw.")
+    ] = UNSET
 
 
 class UsageView(View, frozen=True, kw_only=True):
@@ -63,38 +79,48 @@ class UsageView(View, frozen=True, kw_only=True):
     `inputTokens` counts all of the input, including what the provider read from its cache or wrote to it.
     """
 
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_write_tokens: int
-    estimated: bool
+    input_tokens: Annotated[int, Meta(description="The tokens of all input, cached ones included.")]
+    output_tokens: Annotated[int, Meta(description="The tokens that the model wrote.")]
+    cache_read_tokens: Annotated[
+        int, Meta(description="The part of the input that came from the provider's cache.")
+    ]
+    cache_write_tokens: Annotated[
+        int, Meta(description="The part of the input that was written to the cache.")
+    ]
+    estimated: Annotated[
+        bool, Meta(description="Whether the provider gave no numbers, so that these are estimates.")
+    ]
 
 
 class CostView(View, frozen=True, kw_only=True):
     """What something has cost."""
 
-    amount: Annotated[str, Meta(description="An exact decimal number.")]
-    currency: str
+    amount: Annotated[str, Meta(description="An exact decimal number, as a text.")]
+    currency: Annotated[str, Meta(description="The server's currency, such as `USD`.")]
 
 
 class FailureView(View, frozen=True, kw_only=True):
     """Why a message failed."""
 
-    code: str
-    message: str
-    retryable: bool
+    code: Annotated[str, Meta(description="What happened, as an error code that programs can compare.")]
+    message: Annotated[str, Meta(description="What happened and what to do, for people.")]
+    retryable: Annotated[bool, Meta(description="Whether sending the same again may succeed.")]
 
 
 class BriefingCardView(View, frozen=True, kw_only=True):
     """A briefing shown in a conversation."""
 
-    briefing_id: Id
-    title: str
-    summary: str
-    priority: str
-    sent_at: Time
-    data: Mapping[str, Any] | None
-    actions: Sequence[Mapping[str, Any]]
+    briefing_id: Annotated[Id, Meta(description="The briefing that the card shows.")]
+    title: Annotated[str, Meta(description="The briefing's headline, in one line.")]
+    summary: Annotated[str, Meta(description="What the user and the model read.")]
+    priority: Annotated[str, Meta(description="How urgent it is, from `P0` (most) to `P3`.")]
+    sent_at: Annotated[Time, Meta(description="When the briefing was sent.")]
+    data: Annotated[
+        Mapping[str, Any] | None, Meta(description="What the briefing was sent with for clients to draw.")
+    ]
+    actions: Annotated[
+        Sequence[Mapping[str, Any]], Meta(description="The buttons that the briefing was sent with.")
+    ]
 
 
 class SiblingsView(View, frozen=True, kw_only=True):
@@ -112,30 +138,50 @@ class MessageView(View, frozen=True, kw_only=True):
     the parts.
     """
 
-    id: Id
-    conversation_id: Id
-    seq: int
-    parent_id: Annotated[Id | None, Meta(description="The parent message.")]
+    id: OwnId
+    conversation_id: OfConversation
+    seq: Annotated[int, Meta(description="Its number in the conversation, which only grows.")]
+    parent_id: Annotated[
+        Id | None, Meta(description="The message before it on its branch; null for the first.")
+    ]
     siblings: Annotated[SiblingsView | UnsetType, Meta(description="Only if there are several.")] = UNSET
-    turn_id: Id | None
+    turn_id: Annotated[Id | None, Meta(description="The turn that it belongs to; null for what was added.")]
     run_id: RunAlias
-    role: MessageRole
-    content_type: ContentType
-    content: str | BriefingCardView
-    parts: Sequence[PartView]
-    status: MessageStatus
-    thought_process: Sequence[ThoughtStepView]
-    citations: Sequence[CitationView]
-    artifact_ids: Sequence[str]
-    tool_calls: Sequence[ToolCallView]
-    token_count: int | None
-    usage: UsageView | None
-    model: str | None
+    role: Annotated[MessageRole, Meta(description="Who wrote it: the user, the assistant or the system.")]
+    content_type: Annotated[
+        ContentType, Meta(description="Whether `content` is a text or a briefing's card.")
+    ]
+    content: Annotated[
+        str | BriefingCardView, Meta(description="Its text, or an object for a briefing's card.")
+    ]
+    parts: Annotated[Sequence[PartView], Meta(description="All that it consists of, in order of arrival.")]
+    status: Annotated[
+        MessageStatus, Meta(description="Whether it is complete, still written, failed or stopped.")
+    ]
+    thought_process: Annotated[
+        Sequence[ThoughtStepView],
+        Meta(description="The steps of its reasoning and its tool calls, for display."),
+    ]
+    citations: Annotated[
+        Sequence[CitationView], Meta(description="The sources that the text cites as [index].")
+    ]
+    artifact_ids: Annotated[
+        Sequence[str],
+        Meta(description="The files that its tools made; `GET /api/artifacts/{id}` downloads one."),
+    ]
+    tool_calls: Annotated[Sequence[ToolCallView], Meta(description="The tool calls among its parts.")]
+    token_count: Annotated[int | None, Meta(description="Its length in tokens; null if it isn't known.")]
+    usage: Annotated[
+        UsageView | None, Meta(description="The tokens that its turn used; null for users' messages.")
+    ]
+    model: Annotated[
+        str | None, Meta(description="The model that answered, as `gateway/model`; null for users' messages.")
+    ]
     cost: Annotated[CostView | None, Meta(description="`null` if a price is unknown.")] = None
-    archived: bool
-    created_at: Time
-    completed_at: Time | None
-    error: FailureView | UnsetType = UNSET
+    archived: Annotated[bool, Meta(description="Whether a summary replaces it in the model's context.")]
+    created_at: CreatedAt
+    completed_at: Annotated[Time | None, Meta(description="When it was complete; null while it is written.")]
+    error: Annotated[FailureView | UnsetType, Meta(description="Why the turn failed, if it did.")] = UNSET
     feedback: Annotated[FeedbackView | UnsetType, Meta(description="Your rating, if you gave one.")] = UNSET
 
 

@@ -9,29 +9,31 @@ from threadkeep.domain.model import Model
 from threadkeep.domain.money import TOKENS_PRICED, Price, amount_text
 from threadkeep.wire.view import View
 
-Amount = Annotated[str, Meta(description="A decimal number.", examples=["3.00"])]
+Amount = Annotated[str, Meta(examples=["3.00"])]
 
 
 class PriceView(View, frozen=True, kw_only=True):
     """What a model costs per million tokens, in the server's currency."""
 
-    input: Amount
-    cached_input: Amount
-    cache_write: Amount
-    output: Amount
+    input: Annotated[Amount, Meta(description="The price of a million tokens of input, as a decimal.")]
+    cached_input: Annotated[Amount, Meta(description="The price of input from the cache, as a decimal.")]
+    cache_write: Annotated[Amount, Meta(description="The price of input that is written to the cache.")]
+    output: Annotated[Amount, Meta(description="The price of a million tokens of output, as a decimal.")]
 
 
 class ModelView(View, frozen=True, kw_only=True):
     """A model that can be chosen."""
 
     id: Annotated[str, Meta(description="The gateway and the model's name there.", examples=["openai/gpt-5"])]
-    gateway: str
-    name: str
+    gateway: Annotated[str, Meta(description="The gateway that offers it, the first part of its id.")]
+    name: Annotated[str, Meta(description="The model's name, as its provider spells it.")]
     context_tokens: Annotated[int, Meta(description="The maximum size of a request, with the reply.")]
-    max_output_tokens: int | None
-    supports_tools: bool
-    takes_images: bool
-    takes_pdfs: bool
+    max_output_tokens: Annotated[
+        int | None, Meta(description="The most tokens that one reply can have, if known.")
+    ]
+    supports_tools: Annotated[bool, Meta(description="Whether it can call tools.")]
+    takes_images: Annotated[bool, Meta(description="Whether it accepts images in messages.")]
+    takes_pdfs: Annotated[bool, Meta(description="Whether it accepts PDF files as they are.")]
     price: Annotated[PriceView | None, Meta(description="`null` if it is unknown.")]
     default: Annotated[bool, Meta(description="Whether it answers if nobody chooses another.")]
 
@@ -39,7 +41,9 @@ class ModelView(View, frozen=True, kw_only=True):
 class ModelsView(View, frozen=True, kw_only=True):
     """The models that you can choose, the default one first."""
 
-    items: Sequence[ModelView]
+    items: Annotated[
+        Sequence[ModelView], Meta(description="The models that you can choose, the default one first.")
+    ]
 
 
 def model_view(model: Model, *, default: bool) -> ModelView:

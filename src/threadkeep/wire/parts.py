@@ -32,7 +32,7 @@ Superseded = Annotated[bool, Meta(description="Its model call was retried, so it
 class TextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
     """Text that the user or the model wrote."""
 
-    text: str
+    text: Annotated[str, Meta(description="The text, as Markdown from a model.")]
     iteration: Iteration
     superseded: Superseded = False
 
@@ -40,51 +40,67 @@ class TextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="tex
 class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="thought"):
     """The model's reasoning; `title` names a step of another engine's run."""
 
-    text: str
-    started_at: Time
-    duration_ms: int
+    text: Annotated[str, Meta(description="The reasoning as the provider shows it.")]
+    started_at: Annotated[Time, Meta(description="When the model began to think, in UTC.")]
+    duration_ms: Annotated[int, Meta(description="How long the model thought, in milliseconds.")]
     iteration: Iteration
-    title: str | None = None
+    title: Annotated[str | None, Meta(description="The step of another engine's run.")] = None
     superseded: Superseded = False
 
 
 class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
     """The request about a tool call, to its user or to their client; without `action` while it is open."""
 
-    request_id: Id
-    message: str
-    expires_at: Time
-    action: ApprovalAction | UnsetType = UNSET
-    scope: ApprovalScope | UnsetType = UNSET
-    at: Time | UnsetType = UNSET
-    arguments: Annotated[Mapping[str, Any] | UnsetType, Meta(description="The user's changed arguments.")] = (
-        UNSET
-    )
+    request_id: Annotated[
+        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
+    ]
+    message: Annotated[str, Meta(description="What the user reads before deciding.")]
+    expires_at: Annotated[Time, Meta(description="When it counts as refused if nobody answers.")]
+    action: Annotated[
+        ApprovalAction | UnsetType, Meta(description="What the user decided; missing while it is open.")
+    ] = UNSET
+    scope: Annotated[
+        ApprovalScope | UnsetType,
+        Meta(description="Whether the decision holds once or for the conversation."),
+    ] = UNSET
+    at: Annotated[Time | UnsetType, Meta(description="When the user decided, in UTC.")] = UNSET
+    arguments: Annotated[
+        Mapping[str, Any] | UnsetType, Meta(description="The arguments as the user changed them.")
+    ] = UNSET
 
 
 class AnswerView(View, frozen=True, kw_only=True, omit_defaults=True):
     """The user's answer."""
 
-    action: ApprovalAction
-    at: Time
-    content: Any = None
+    action: Annotated[ApprovalAction, Meta(description="What the user did: answered it or refused.")]
+    at: Annotated[Time, Meta(description="When the user decided, in UTC.")]
+    content: Annotated[Any, Meta(description="The answer's text, or the form's fields.")] = None
 
 
 class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="tool_call"):
     """A tool call with its result."""
 
-    tool_call_id: str
-    tool_name: str
-    server: str
-    arguments: Mapping[str, Any]
-    status: ToolCallStatus
-    result: Any
-    duration_ms: int | None
+    tool_call_id: Annotated[str, Meta(description="The call's id within its turn.")]
+    tool_name: Annotated[str, Meta(description="The tool that was called.")]
+    server: Annotated[str, Meta(description="The MCP server that the tool belongs to.")]
+    arguments: Annotated[Mapping[str, Any], Meta(description="What the tool was called with.")]
+    status: Annotated[ToolCallStatus, Meta(description="Whether it runs, waits or ended, and how.")]
+    result: Annotated[Any, Meta(description="What the tool returned; null until it ended.")]
+    duration_ms: Annotated[
+        int | None, Meta(description="How long it took, in milliseconds; null until it ended.")
+    ]
     iteration: Iteration
-    error: str | UnsetType = UNSET
-    chart_data: Any | UnsetType = UNSET
-    artifact_ids: Sequence[str] | UnsetType = UNSET
-    approval: CallApprovalView | UnsetType = UNSET
+    error: Annotated[str | UnsetType, Meta(description="Why it failed, if it did.")] = UNSET
+    chart_data: Annotated[
+        Any | UnsetType, Meta(description="A chart of the result, for clients to draw.")
+    ] = UNSET
+    artifact_ids: Annotated[
+        Sequence[str] | UnsetType,
+        Meta(description="The files that it made; `GET /api/artifacts/{id}` downloads one."),
+    ] = UNSET
+    approval: Annotated[
+        CallApprovalView | UnsetType, Meta(description="The request to the user to permit the call.")
+    ] = UNSET
     client_request: Annotated[
         CallApprovalView | UnsetType, Meta(description="The request to the client to run the tool.")
     ] = UNSET
@@ -94,38 +110,44 @@ class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
 class RetrievalHitView(View, frozen=True, kw_only=True, omit_defaults=True):
     """A matching passage of a document, or a memory."""
 
-    source: str
-    text: str
-    score: float
-    chunk_id: str | None = None
-    document_id: str | None = None
-    page: int | None = None
-    url: str | None = None
-    file_name: str | None = None
+    source: Annotated[str, Meta(description="Where it was found, in words for readers.")]
+    text: Annotated[str, Meta(description="The passage as the model read it.")]
+    score: Annotated[float, Meta(description="How well it matches, from 0 to 1.")]
+    chunk_id: Annotated[str | None, Meta(description="The passage's id, for a passage of a document.")] = None
+    document_id: Annotated[str | None, Meta(description="The agent's document, for a passage of one.")] = None
+    page: Annotated[int | None, Meta(description="The page that it is on, counted from 1.")] = None
+    url: Annotated[str | None, Meta(description="Where readers can open the source.")] = None
+    file_name: Annotated[str | None, Meta(description="The name of the document's file.")] = None
 
 
 class RetrievalPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="retrieval"):
     """Passages found before the reply or by a tool call."""
 
-    query: str
-    hits: Sequence[RetrievalHitView]
+    query: Annotated[str, Meta(description="What was searched for, as text.")]
+    hits: Annotated[Sequence[RetrievalHitView], Meta(description="What was found, the best match first.")]
     iteration: Iteration
-    tool_call_id: str | None = None
+    tool_call_id: Annotated[
+        str | None, Meta(description="The tool call that searched; missing before the reply.")
+    ] = None
     superseded: Superseded = False
 
 
 class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="file"):
     """A file that the user attached, an image that a tool returned, or output of another engine's run."""
 
-    file_id: str
-    file_name: str
-    media_type: str
-    size: int
+    file_id: Annotated[
+        str, Meta(description="What to download it with: `GET /api/files/{id}` or `/api/artifacts/{id}`.")
+    ]
+    file_name: Annotated[str, Meta(description="The name under which to save it.")]
+    media_type: Annotated[str, Meta(description="What kind of file it is, such as `image/png`.")]
+    size: Annotated[int, Meta(description="How many bytes the file has.")]
     iteration: Iteration
-    width: int | None = None
-    height: int | None = None
-    pages: int | None = None
-    tool_call_id: str | None = None
+    width: Annotated[int | None, Meta(description="An image's width in pixels.")] = None
+    height: Annotated[int | None, Meta(description="An image's height in pixels.")] = None
+    pages: Annotated[int | None, Meta(description="How many pages a document has.")] = None
+    tool_call_id: Annotated[str | None, Meta(description="The tool call that returned it, if one did.")] = (
+        None
+    )
     is_elsewhere: Annotated[
         bool, Meta(description="Only another engine has it, under its own `fileId`: no download.")
     ] = False
@@ -135,13 +157,17 @@ class FilePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="fil
 class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="card"):
     """A briefing shown in a conversation."""
 
-    briefing_id: Id
-    title: str
-    summary: str
-    priority: str
-    sent_at: Time
-    data: Mapping[str, Any] | None
-    actions: Sequence[Mapping[str, Any]]
+    briefing_id: Annotated[Id, Meta(description="The briefing that the card shows.")]
+    title: Annotated[str, Meta(description="The briefing's headline, in one line.")]
+    summary: Annotated[str, Meta(description="What the user and the model read.")]
+    priority: Annotated[str, Meta(description="How urgent it is, from `P0` (most) to `P3`.")]
+    sent_at: Annotated[Time, Meta(description="When the briefing was sent.")]
+    data: Annotated[
+        Mapping[str, Any] | None, Meta(description="What the briefing was sent with for clients to draw.")
+    ]
+    actions: Annotated[
+        Sequence[Mapping[str, Any]], Meta(description="The buttons that the briefing was sent with.")
+    ]
     iteration: Iteration
     superseded: Superseded = False
 
@@ -149,14 +175,18 @@ class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="car
 class QuestionPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="question"):
     """A question from the model or an MCP server; without `answer` while it is open."""
 
-    request_id: Id
-    message: str
-    expires_at: Time
+    request_id: Annotated[
+        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
+    ]
+    message: Annotated[str, Meta(description="The question as the user reads it.")]
+    expires_at: Annotated[Time, Meta(description="When the turn continues without an answer.")]
     iteration: Iteration
-    tool_call_id: str | None = None
+    tool_call_id: Annotated[str | None, Meta(description="The tool call that asks, if one does.")] = None
     schema: Annotated[Mapping[str, Any] | None, Meta(description="A JSON Schema of the answer.")] = None
     url: Annotated[str | None, Meta(description="The URL where the user answers.")] = None
-    answer: AnswerView | UnsetType = UNSET
+    answer: Annotated[
+        AnswerView | UnsetType, Meta(description="What the user answered; missing while it is open.")
+    ] = UNSET
     superseded: Superseded = False
 
 
@@ -164,7 +194,7 @@ class UserTextPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
     """A message that steered the turn, at the point where it joined."""
 
     message_id: Annotated[str, Meta(description="The id of the message; empty in shares.")]
-    text: str
+    text: Annotated[str, Meta(description="What the user wrote while the turn ran.")]
     iteration: Iteration
     superseded: Superseded = False
 
@@ -173,13 +203,15 @@ class StepPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="ste
     """A step of an agent in code."""
 
     step_id: Annotated[str, Meta(description="Unique in the turn; see `GET /api/turns/{id}/steps`.")]
-    name: str
-    title: str | None
+    name: Annotated[str, Meta(description="The step's name in the agent's code.")]
+    title: Annotated[str | None, Meta(description="What the user sees instead of the name.")]
     status: Annotated[
         StepStatus, Meta(description="`unknown`: it was cut off, and may or may not have taken effect.")
     ]
-    started_at: Time
-    duration_ms: int | None
+    started_at: Annotated[Time, Meta(description="When the step began, in UTC.")]
+    duration_ms: Annotated[
+        int | None, Meta(description="How long it took, in milliseconds; null while it runs.")
+    ]
     iteration: Iteration
     agent: Annotated[str | None, Meta(description="The agent that it ran, if it ran one.")] = None
     parent_id: Annotated[str | None, Meta(description="The step that ran the agent whose step it is.")] = None
@@ -189,8 +221,8 @@ class StepPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="ste
 class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="notice"):
     """Something is unavailable; the turn continued."""
 
-    code: str
-    message: str
+    code: Annotated[str, Meta(description="What happened, as a code that programs can compare.")]
+    message: Annotated[str, Meta(description="What happened, in a sentence for people.")]
     iteration: Iteration
     superseded: Superseded = False
 

@@ -8,17 +8,17 @@ from msgspec import UNSET, Meta, UnsetType
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.queued import QueuedMessage
 from threadkeep.wire.parts import FilePartView, file_part_view
-from threadkeep.wire.view import Id, Time, View, rfc3339
+from threadkeep.wire.view import CreatedAt, Id, View, rfc3339
 
 
 class QueuedMessageView(View, frozen=True, kw_only=True):
     """A queued message. It is sent when the turn before it has completed."""
 
     message_id: Annotated[Id, Meta(description="The message keeps this id when it is sent.")]
-    content: str
-    files: Sequence[FilePartView]
+    content: Annotated[str, Meta(description="The message's text, empty if it has only files.")]
+    files: Annotated[Sequence[FilePartView], Meta(description="The files that are attached to it.")]
     model: Annotated[str | None, Meta(description="The model that its sender chose.")]
-    created_at: Time
+    created_at: CreatedAt
     held: Annotated[bool, Meta(description="On hold until the user sends it, or another message.")]
     steers: Annotated[
         Literal[True] | UnsetType,
@@ -29,16 +29,18 @@ class QueuedMessageView(View, frozen=True, kw_only=True):
 class QueuedView(View, frozen=True, kw_only=True):
     """A message that was queued."""
 
-    queued: Literal[True] = True
-    message_id: Id
+    queued: Annotated[Literal[True], Meta(description="Always true: the message waits for its turn.")] = True
+    message_id: Annotated[Id, Meta(description="The queued message, for `…/queued/{message_id}`.")]
 
 
 class SteeredView(View, frozen=True, kw_only=True):
     """A message added to the running turn; if the turn ends first, it is queued."""
 
-    steered: Literal[True] = True
-    turn_id: Id
-    message_id: Id
+    steered: Annotated[
+        Literal[True], Meta(description="Always true: the message joins the running turn.")
+    ] = True
+    turn_id: Annotated[Id, Meta(description="The running turn that the message joins.")]
+    message_id: Annotated[Id, Meta(description="The added message, with which the turn's part names it.")]
 
 
 def queued_message_view(conversation: Conversation, message: QueuedMessage) -> QueuedMessageView:

@@ -10,20 +10,20 @@ from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.sharing.share import Share
 from threadkeep.wire.parts import PartView, part_view
-from threadkeep.wire.view import Id, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import CreatedAt, Id, Time, View, rfc3339, time_or_none
 
 
 class ShareView(View, frozen=True, kw_only=True):
     """A share of one of your conversations, without its link."""
 
-    id: Id
-    conversation_id: Id
-    message_id: Annotated[Id, Meta(description="Its last message.")]
+    id: Annotated[Id, Meta(description="What to delete it with; its link can't be shown again.")]
+    conversation_id: Annotated[Id, Meta(description="The conversation of which this is a snapshot.")]
+    message_id: Annotated[Id, Meta(description="The last message of the snapshot.")]
     title: Annotated[str, Meta(description="The conversation's title when you shared it; may be empty.")]
     tools: Annotated[bool, Meta(description="Whether it shows what the agent did, not only what was said.")]
-    message_count: int
-    created_at: Time
-    expires_at: Time | None
+    message_count: Annotated[int, Meta(description="How many messages the snapshot has.")]
+    created_at: CreatedAt
+    expires_at: Annotated[Time | None, Meta(description="When the link stops working; null means never.")]
 
 
 class NewShareView(ShareView, frozen=True, kw_only=True):
@@ -37,22 +37,24 @@ class SharedMessageView(View, frozen=True, kw_only=True):
     """A message of a share."""
 
     number: Annotated[int, Meta(description="Its position in the share, from 1.")]
-    role: MessageRole
-    status: MessageStatus
-    parts: Sequence[PartView]
-    created_at: Time
+    role: Annotated[MessageRole, Meta(description="Who wrote it: the user or the assistant.")]
+    status: Annotated[MessageStatus, Meta(description="Whether it is complete, failed or stopped.")]
+    parts: Annotated[Sequence[PartView], Meta(description="What was said and, on request, what was done.")]
+    created_at: CreatedAt
 
 
 class SharedView(View, frozen=True, kw_only=True):
     """A shared conversation: what was said, and on request what the agent did. It names nobody."""
 
-    title: str
+    title: Annotated[str, Meta(description="The conversation's title when it was shared.")]
     tools: Annotated[bool, Meta(description="Whether it shows what the agent did, not only what was said.")]
-    messages: Annotated[Sequence[SharedMessageView], Meta(description="Oldest first.")]
+    messages: Annotated[
+        Sequence[SharedMessageView], Meta(description="The messages of the snapshot, oldest first.")
+    ]
     message_count: Annotated[int, Meta(description="How many it has in all.")]
     next_cursor: Annotated[str | None, Meta(description="Continues the messages; null at the end.")]
-    created_at: Annotated[Time, Meta(description="When it was shared.")]
-    expires_at: Time | None
+    created_at: Annotated[Time, Meta(description="When the snapshot was made, in UTC.")]
+    expires_at: Annotated[Time | None, Meta(description="When the link stops working; null means never.")]
 
 
 class SharedReplayView(View, frozen=True, kw_only=True):

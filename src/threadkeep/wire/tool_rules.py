@@ -1,6 +1,8 @@
 """Views of an agent's rules for tools."""
 
-from msgspec import UNSET, UnsetType
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.tool_rules import ToolAccess, ToolEffect, ToolRule
 from threadkeep.wire.view import View
@@ -9,8 +11,12 @@ from threadkeep.wire.view import View
 class ToolRuleView(View, frozen=True, kw_only=True):
     """Whether tools run freely, only with the user's approval, or never; and the effect of a call."""
 
-    access: ToolAccess | UnsetType = UNSET
-    effect: ToolEffect | UnsetType = UNSET
+    access: Annotated[
+        ToolAccess | UnsetType, Meta(description="Whether it may run: `allow`, `auto`, `ask` or `deny`.")
+    ] = UNSET
+    effect: Annotated[
+        ToolEffect | UnsetType, Meta(description="What a call does: `read`, `idempotent` or `write`.")
+    ] = UNSET
 
 
 def tool_rule_view(rule: ToolRule) -> ToolRuleView:

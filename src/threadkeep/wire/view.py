@@ -14,6 +14,18 @@ Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
+OwnId = Annotated[Id, Meta(description="The id by which requests name it.")]
+
+CreatedAt = Annotated[Time, Meta(description="When it was created, in UTC.")]
+
+UpdatedAt = Annotated[Time, Meta(description="When it last changed, in UTC.")]
+
+OfAgent = Annotated[Id, Meta(description="The agent that it belongs to.")]
+
+OfConversation = Annotated[Id, Meta(description="The conversation that it belongs to.")]
+
+OfTurn = Annotated[Id, Meta(description="The turn that it belongs to.")]
+
 DomainAlias = Annotated[str, Meta(description="Alias of `agentId`; some clients call agents domains.")]
 
 RunAlias = Annotated[str | None, Meta(description="Alias of `turnId`; some clients call turns runs.")]
@@ -26,8 +38,10 @@ class View(Struct, frozen=True, kw_only=True, rename="camel"):
 class PageView(View, Generic[T], frozen=True, kw_only=True):
     """A page of a list. `nextCursor` continues it; null at the end."""
 
-    items: Sequence[T]
-    next_cursor: str | None
+    items: Annotated[Sequence[T], Meta(description="The entries of this page, at most `limit` of them.")]
+    next_cursor: Annotated[
+        str | None, Meta(description="Where the list continues, for `cursor`; null at the end.")
+    ]
 
 
 @lru_cache(maxsize=16_384)  # clients load the latest pages again and again

@@ -38,31 +38,43 @@ from threadkeep.wire.mcp_servers import (
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 from threadkeep.wire.tool_rules import ToolRuleView, tool_rule_view
-from threadkeep.wire.view import DomainAlias, Id, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import (
+    CreatedAt,
+    DomainAlias,
+    Id,
+    OwnId,
+    Time,
+    UpdatedAt,
+    View,
+    rfc3339,
+    time_or_none,
+)
 
 
 class MeView(View, frozen=True, kw_only=True):
     """The signed-in user."""
 
-    id: str
-    role: UserRole
-    installation: str
+    id: Annotated[str, Meta(description="Your user id, as the token names you.")]
+    role: Annotated[UserRole, Meta(description="Whether you are a user or an admin.")]
+    installation: Annotated[
+        str, Meta(description="An id of this server's database: keep nothing of one for another.")
+    ]
     """An id of this server's database: what a front end kept for one is for no other."""
 
 
 class HealthView(View, frozen=True, kw_only=True):
     """The server's status."""
 
-    status: str
-    version: str
+    status: Annotated[str, Meta(description="`ok` of `/healthz`; `ready` or `degraded` of `/readyz`.")]
+    version: Annotated[str, Meta(description="The server's version, such as 0.2.0.")]
 
 
 class BlockedLoopView(View, frozen=True, kw_only=True):
     """What blocks the agents' event loop: which of them, in which line of its code, for how long."""
 
-    agent: str | None
-    place: str
-    blocked_ms: int
+    agent: Annotated[str | None, Meta(description="The program that blocks it, by its key, if known.")]
+    place: Annotated[str, Meta(description="The file, line and function in its code.")]
+    blocked_ms: Annotated[int, Meta(description="For how long so far, in milliseconds.")]
 
 
 class ReadinessView(HealthView, frozen=True, kw_only=True):
@@ -71,8 +83,8 @@ class ReadinessView(HealthView, frozen=True, kw_only=True):
     `blocked`: an agent in code keeps the event loop that all of them share from answering.
     """
 
-    failing: list[str]
-    gateways: Sequence[GatewayStateView]
+    failing: Annotated[list[str], Meta(description="The background loops that keep failing, by name.")]
+    gateways: Annotated[Sequence[GatewayStateView], Meta(description="Every gateway, and whether it works.")]
     blocked: Annotated[
         BlockedLoopView | UnsetType,
         Meta(description="For admins, if it has lasted for more than ten seconds."),
@@ -82,22 +94,49 @@ class ReadinessView(HealthView, frozen=True, kw_only=True):
 class AgentSettingsView(View, frozen=True, kw_only=True):
     """An agent's limits and behavior; 0 means no limit."""
 
-    retrieval_top_k: int
-    retrieval_threshold: float
-    retrieval_mode: RetrievalMode
-    context_messages: int
-    context_thoughts: bool
-    max_message_chars: int
-    max_iterations: int
-    generation_timeout_s: float
-    conversation_mode: ConversationMode
-    compaction_threshold: int
-    auto_compact: bool
-    temperature: float | None
-    max_tokens: int | None
-    tool_result_tokens: int
-    mcp_servers: Mapping[str, McpServerSettingsView]
-    on_crash: OnCrash
+    retrieval_top_k: Annotated[int, Meta(description="The most passages that a search returns.")]
+    retrieval_threshold: Annotated[
+        float, Meta(description="The lowest score of a passage that the model gets.")
+    ]
+    retrieval_mode: Annotated[
+        RetrievalMode, Meta(description="Whether the model searches documents itself, or every message does.")
+    ]
+    context_messages: Annotated[
+        int, Meta(description="The most messages that the model receives; 0 means no limit.")
+    ]
+    context_thoughts: Annotated[
+        bool, Meta(description="Whether the model receives its earlier reasoning again.")
+    ]
+    max_message_chars: Annotated[
+        int, Meta(description="The most characters of a user's message; 0 means no limit.")
+    ]
+    max_iterations: Annotated[int, Meta(description="The most model calls in one turn; 0 means no limit.")]
+    generation_timeout_s: Annotated[
+        float, Meta(description="How long a turn may work, in seconds, without waiting; 0 means no limit.")
+    ]
+    conversation_mode: Annotated[
+        ConversationMode, Meta(description="Whether a user may have several conversations with it, or one.")
+    ]
+    compaction_threshold: Annotated[
+        int, Meta(description="How many messages it takes until they can be summarized.")
+    ]
+    auto_compact: Annotated[
+        bool, Meta(description="Whether older messages are summarized by themselves once there are enough.")
+    ]
+    temperature: Annotated[
+        float | None, Meta(description="How freely the model chooses words; null is its default.")
+    ]
+    max_tokens: Annotated[
+        int | None, Meta(description="The most tokens of one reply; null means the model's own limit.")
+    ]
+    tool_result_tokens: Annotated[
+        int, Meta(description="The most tokens of a tool's result that the model gets; 0 means no limit.")
+    ]
+    mcp_servers: Annotated[
+        Mapping[str, McpServerSettingsView],
+        Meta(description="The agent's own servers by name, with masked secrets."),
+    ]
+    on_crash: Annotated[OnCrash, Meta(description="Whether a turn continues after its server died, or ends.")]
     approval_timeout_s: Annotated[
         float, Meta(description="How long a turn waits for its user, in seconds; 0 means forever.")
     ]
@@ -131,7 +170,7 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
         str,
         Meta(
             description="How much all its users together can spend on its model calls in a month, as a "
-            "decimal number."
+            "decimal number; 0 means no limit."
         ),
     ] = "0.00"
     starters: Annotated[
@@ -152,11 +191,22 @@ class EngineView(View, frozen=True, kw_only=True):
     `version` of the newest code, and how many `workers` run it.
     """
 
-    kind: Literal["config", "code"]
-    status: Literal["ready", "absent"] | UnsetType = UNSET
-    key: str | UnsetType = UNSET
-    version: int | UnsetType = UNSET
-    workers: int | UnsetType = UNSET
+    kind: Annotated[
+        Literal["config", "code"], Meta(description="What replies: a model with settings, or a program.")
+    ]
+    status: Annotated[
+        Literal["ready", "absent"] | UnsetType,
+        Meta(description="Of a program: whether a worker runs it now."),
+    ] = UNSET
+    key: Annotated[str | UnsetType, Meta(description="Of a program: the name that its code registers.")] = (
+        UNSET
+    )
+    version: Annotated[int | UnsetType, Meta(description="Of a program: the newest version that ran.")] = (
+        UNSET
+    )
+    workers: Annotated[int | UnsetType, Meta(description="Of a program: how many workers can run it.")] = (
+        UNSET
+    )
 
 
 CONFIGURED = EngineView(kind="config")
@@ -169,32 +219,53 @@ class AgentView(View, frozen=True, kw_only=True):
     `ownerId` is null for the default agent, which nobody owns.
     """
 
-    id: Id
-    name: str
-    description: str
-    starters: Annotated[Sequence[str], Meta(description="Those of its settings.")] = ()
-    icon: Annotated[AgentIcon, Meta(description="That of its settings.")] = AgentIcon.LETTER
-    color: Annotated[AgentColor, Meta(description="That of its settings.")] = AgentColor.AUTO
-    visibility: Visibility
-    is_default: bool
-    created_at: Time
-    updated_at: Time
-    owner_id: str | None
-    engine: EngineView = CONFIGURED
+    id: OwnId
+    name: Annotated[str, Meta(description="What people call it, in one line.")]
+    description: Annotated[str, Meta(description="What it is for, in its owner's words.")]
+    starters: Annotated[
+        Sequence[str], Meta(description="Messages to offer in a new conversation, from its settings.")
+    ] = ()
+    icon: Annotated[AgentIcon, Meta(description="What to show beside its name, from its settings.")] = (
+        AgentIcon.LETTER
+    )
+    color: Annotated[AgentColor, Meta(description="The color of the icon, from its settings.")] = (
+        AgentColor.AUTO
+    )
+    visibility: Annotated[Visibility, Meta(description="Who may talk to it: only its owner, or everyone.")]
+    is_default: Annotated[bool, Meta(description="Whether it answers where no agent is named.")]
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+    owner_id: Annotated[str | None, Meta(description="The user who made it; null for Threadkeep's own.")]
+    engine: Annotated[
+        EngineView, Meta(description="What replies: a model with these settings, or a program.")
+    ] = CONFIGURED
     read_only: Annotated[
         Sequence[str], Meta(description="The fields that its code declares, such as `settings.starters`.")
     ] = ()
-    primary_role_id: str | UnsetType = UNSET
-    system_prompt: str | UnsetType = UNSET
-    model: str | UnsetType | None = UNSET
-    settings: AgentSettingsView | UnsetType = UNSET
-    version: int | UnsetType = UNSET
+    primary_role_id: Annotated[str | UnsetType, Meta(description="The role that its prompt starts with.")] = (
+        UNSET
+    )
+    system_prompt: Annotated[
+        str | UnsetType, Meta(description="Its instructions to the model, for its owner and admins.")
+    ] = UNSET
+    model: Annotated[
+        str | UnsetType | None, Meta(description="The model that it asks; null means the server's default.")
+    ] = UNSET
+    settings: Annotated[
+        AgentSettingsView | UnsetType, Meta(description="Its limits and behavior, for its owner and admins.")
+    ] = UNSET
+    version: Annotated[
+        int | UnsetType, Meta(description="Grows with every change; the `ETag` for `If-Match`.")
+    ] = UNSET
 
 
 class AgentDetailView(AgentView, frozen=True, kw_only=True):
     """An agent with all its MCP servers, built-in and its own; for its owner and admins."""
 
-    mcp_servers: Sequence[McpServerView] | UnsetType = UNSET
+    mcp_servers: Annotated[
+        Sequence[McpServerView] | UnsetType,
+        Meta(description="All its servers, those that are built in first."),
+    ] = UNSET
 
 
 class ConversationView(View, frozen=True, kw_only=True):
@@ -203,57 +274,77 @@ class ConversationView(View, frozen=True, kw_only=True):
     In the list of deleted conversations, each has `deletedAt` and `purgeAt`: you can restore it until then.
     """
 
-    id: Id
-    agent_id: Id
+    id: OwnId
+    agent_id: Annotated[Id, Meta(description="The agent that it is with.")]
     domain_id: DomainAlias
-    user_id: str
-    title: str | None
-    status: ListedStatus
-    is_main: bool
+    user_id: Annotated[str, Meta(description="The user whose conversation it is.")]
+    title: Annotated[str | None, Meta(description="What lists show; null until somebody writes one.")]
+    status: Annotated[ListedStatus, Meta(description="Whether it is active, archived or deleted.")]
+    is_main: Annotated[bool, Meta(description="Whether it is the user's main conversation with the agent.")]
     pinned: Annotated[bool, Meta(description="The page shows it first; lists keep the order of activity.")]
-    metadata: Mapping[str, Any]
-    active_turn_id: Id | None
-    message_count: int
-    started_at: Time
-    created_at: Time
-    updated_at: Time
-    last_message_at: Time | None
-    deleted_at: Time | UnsetType = UNSET
-    purge_at: Time | UnsetType = UNSET
-    session_id: str | UnsetType = UNSET
+    metadata: Annotated[Mapping[str, Any], Meta(description="Your own fields, which models don't see.")]
+    active_turn_id: Annotated[Id | None, Meta(description="The turn that runs or waits in it, if one does.")]
+    message_count: Annotated[int, Meta(description="How many messages its active branch has.")]
+    started_at: Annotated[Time, Meta(description="When it was started; of an import, when it was first.")]
+    created_at: CreatedAt
+    updated_at: Annotated[Time, Meta(description="When a turn last started or ended, or a card arrived.")]
+    last_message_at: Annotated[
+        Time | None, Meta(description="When the latest message was sent; null while it is empty.")
+    ]
+    deleted_at: Annotated[
+        Time | UnsetType, Meta(description="When it was deleted; only for deleted ones.")
+    ] = UNSET
+    purge_at: Annotated[
+        Time | UnsetType, Meta(description="When it will be deleted permanently; only for deleted ones.")
+    ] = UNSET
+    session_id: Annotated[
+        str | UnsetType, Meta(description="What the agent's MCP servers know the session by.")
+    ] = UNSET
 
 
 class ConversationDetailView(ConversationView, frozen=True, kw_only=True):
     """A conversation with its latest messages, oldest first; `nextCursor` continues with older ones."""
 
-    messages: Sequence[MessageView]
-    next_cursor: str | None
-    summary: str | None
+    messages: Annotated[
+        Sequence[MessageView], Meta(description="The latest messages, at most 50, oldest first.")
+    ]
+    next_cursor: Annotated[
+        str | None,
+        Meta(description="For older messages: `cursor` of `GET …/messages`; null if these are all."),
+    ]
+    summary: Annotated[
+        str | None, Meta(description="What replaces archived messages for the model; null without one.")
+    ]
     queued: Annotated[Sequence[QueuedMessageView], Meta(description="The queued messages, next one first.")]
 
 
 class ContextMessageView(View, frozen=True, kw_only=True):
     """An entry of a model's history."""
 
-    role: str
-    content: str
+    role: Annotated[str, Meta(description="Who wrote it: `user`, `assistant` or `system`.")]
+    content: Annotated[str, Meta(description="The text, with what tools did told in words.")]
 
 
 class ContextView(View, frozen=True, kw_only=True):
     """The latest messages, ready to send to a model; a summary of archived ones comes first."""
 
-    messages: Sequence[ContextMessageView]
+    messages: Annotated[
+        Sequence[ContextMessageView],
+        Meta(description="The summary of older messages, if any, and the latest messages."),
+    ]
 
 
 class AuditEntryView(View, frozen=True, kw_only=True):
     """Who changed which agent, and which of its fields."""
 
-    id: Id
-    at: Time
-    actor_id: str
-    action: str
-    agent_id: Id | None
-    details: Mapping[str, Any]
+    id: OwnId
+    at: Annotated[Time, Meta(description="When it was done, in UTC.")]
+    actor_id: Annotated[str, Meta(description="The user who did it.")]
+    action: Annotated[str, Meta(description="What was done, such as `update` or `abort_turn`.")]
+    agent_id: Annotated[Id | None, Meta(description="The agent that it was done to; null if none.")]
+    details: Annotated[
+        Mapping[str, Any], Meta(description="More about it: which fields, which gateway, key or turn.")
+    ]
 
 
 def agent_view(agent: Agent, user: User, served: Mapping[str, Served]) -> AgentView:

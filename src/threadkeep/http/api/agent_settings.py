@@ -1,4 +1,7 @@
-"""An agent's settings in requests: derived from the domain's, with the same names, bounds and defaults."""
+"""An agent's settings in requests.
+
+Derived from the domain's, with the same names, bounds and defaults, and described as in responses.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -12,27 +15,36 @@ from threadkeep.domain.agent import AgentSettings, Bounds
 from threadkeep.domain.caps import CAPPED_SETTINGS
 from threadkeep.http.api.mcp_servers import McpServersBody
 from threadkeep.http.api.tool_rules import ToolRulesBody
+from threadkeep.wire.views import AgentSettingsView
 
-_AMOUNT = Annotated[str | float, Meta(description="A decimal number; 0 means no limit.", examples=["10.00"])]
+_AMOUNT = Annotated[str | float, Meta(examples=["10.00"])]
 _OWN_FORM: Mapping[str, tuple[Any, Any]] = {
     "mcp_servers": (McpServersBody, {}),
     "tools": (ToolRulesBody, {}),
     "budget_month": (_AMOUNT, "0.00"),
 }
 """Settings that a request writes differently, each with its default."""
+_DESCRIBED = {"mcp_servers", "tools"}
+"""Of these, the ones whose forms say what requests can do."""
 
 
 def _body_fields() -> Iterator[tuple[str, Any, Any]]:
     hints = get_type_hints(AgentSettings, include_extras=True)
+    described = get_type_hints(AgentSettingsView, include_extras=True)
     for setting in fields(AgentSettings):
         name, default = setting.name, setting.default
+        kind, text = _bounded(hints[name]), _description(described[name])
         if name in _OWN_FORM:
-            yield name, *_OWN_FORM[name]
+            kind, default = _OWN_FORM[name]
         elif name in CAPPED_SETTINGS and default is not None:
-            by_default = f"By default {default}, or the operator's limit if that is smaller."
-            yield name, Annotated[_bounded(hints[name]), Meta(description=by_default)] | UnsetType, UNSET
-        else:
-            yield name, _bounded(hints[name]), default
+            text += f" By default {default}, or the operator's limit if that is smaller."
+            kind, default = kind | UnsetType, UNSET
+        yield name, (kind if name in _DESCRIBED else Annotated[kind, Meta(description=text)]), default
+
+
+def _description(hint: Any) -> str:
+    """What a view's field says about itself."""
+    return next(it.description for it in get_args(hint)[1:] if isinstance(it, Meta) and it.description)
 
 
 def _bounded(hint: Any) -> Any:

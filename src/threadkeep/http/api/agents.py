@@ -37,24 +37,49 @@ from threadkeep.wire.views import (
 class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The agent to create."""
 
-    name: str
-    description: str = ""
-    primary_role_id: str = DEFAULT_ROLE_ID
-    system_prompt: str = ""
-    model: str | None = None
-    visibility: Visibility = Visibility.PRIVATE
-    settings: AgentSettingsBody = AgentSettingsBody()
+    name: Annotated[str, Meta(description="Its name, at most 100 characters in one line.")]
+    description: Annotated[str, Meta(description="What it is for, at most 2,000 characters.")] = ""
+    primary_role_id: Annotated[
+        str, Meta(description="The role that its prompt starts with, at most 100 characters.")
+    ] = DEFAULT_ROLE_ID
+    system_prompt: Annotated[
+        str, Meta(description="Its instructions to the model, at most 100,000 characters.")
+    ] = ""
+    model: Annotated[
+        str | None,
+        Meta(description="A model's id or name, at most 200 characters; null means the server's default."),
+    ] = None
+    visibility: Annotated[
+        Visibility, Meta(description="Who may talk to it: only its owner, or everyone.")
+    ] = Visibility.PRIVATE
+    settings: Annotated[
+        AgentSettingsBody, Meta(description="Its limits and behavior; what you leave out has its default.")
+    ] = AgentSettingsBody()
 
 
 class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The fields to change: a JSON merge patch (RFC 7396), in which null restores the default."""
 
-    name: str | UnsetType = UNSET
-    description: str | UnsetType | None = UNSET
-    primary_role_id: str | UnsetType | None = UNSET
-    system_prompt: str | UnsetType | None = UNSET
-    model: str | UnsetType | None = UNSET
-    visibility: Visibility | UnsetType | None = UNSET
+    name: Annotated[
+        str | UnsetType, Meta(description="Its new name, at most 100 characters in one line.")
+    ] = UNSET
+    description: Annotated[
+        str | UnsetType | None, Meta(description="What it is for, at most 2,000 characters; null empties it.")
+    ] = UNSET
+    primary_role_id: Annotated[
+        str | UnsetType | None,
+        Meta(description="The role that its prompt starts with; null restores the default."),
+    ] = UNSET
+    system_prompt: Annotated[
+        str | UnsetType | None,
+        Meta(description="Its instructions to the model, at most 100,000 characters; null removes them."),
+    ] = UNSET
+    model: Annotated[
+        str | UnsetType | None, Meta(description="A model's id or name; null means the server's default.")
+    ] = UNSET
+    visibility: Annotated[
+        Visibility | UnsetType | None, Meta(description="Who may talk to it; null makes it private.")
+    ] = UNSET
     settings: Annotated[
         dict[str, Any] | UnsetType | None, Meta(description="Any of the fields of `settings`.")
     ] = UNSET

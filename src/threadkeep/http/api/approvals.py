@@ -45,8 +45,8 @@ class AnswerBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
 class DisallowQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Which tool to take back."""
 
-    server: str
-    tool: str
+    server: Annotated[str, Meta(description="The tool's MCP server, as `GET …/allowed-tools` lists it.")]
+    tool: Annotated[str, Meta(description="The tool's name, as `GET …/allowed-tools` lists it.")]
 
 
 async def list_approvals(request: RequestContext) -> ApprovalsView:

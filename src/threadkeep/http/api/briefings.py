@@ -11,7 +11,17 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
 from threadkeep.services.briefings import BriefingDraft
-from threadkeep.wire.view import DomainAlias, Id, PageView, Time, View, rfc3339, time_or_none
+from threadkeep.wire.view import (
+    CreatedAt,
+    DomainAlias,
+    Id,
+    OwnId,
+    PageView,
+    Time,
+    View,
+    rfc3339,
+    time_or_none,
+)
 
 MOST_EXTRA_BYTES = 64 * 1024
 
@@ -19,46 +29,62 @@ MOST_EXTRA_BYTES = 64 * 1024
 class BriefingBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The briefing to send."""
 
-    agent_id: str
-    user_id: str
-    title: Annotated[str, Meta(max_length=500)]
-    summary: Annotated[str, Meta(max_length=20_000)]
-    priority: Priority
-    data: dict[str, Any] | None = None
-    actions: Annotated[list[dict[str, Any]], Meta(max_length=20)] = []
+    agent_id: Annotated[str, Meta(description="The agent in whose name it is sent.")]
+    user_id: Annotated[str, Meta(description="Who gets it: a user who has signed in before.")]
+    title: Annotated[str, Meta(max_length=500, description="Its headline, in one line that isn't blank.")]
+    summary: Annotated[
+        str,
+        Meta(
+            max_length=20_000,
+            description="What the user and the model read; the model gets 500 characters of it.",
+        ),
+    ]
+    priority: Annotated[Priority, Meta(description="How urgent it is, from `P0` (most) to `P3`.")]
+    data: Annotated[
+        dict[str, Any] | None,
+        Meta(description="Anything that your client draws; with `actions`, at most 64 KiB as JSON."),
+    ] = None
+    actions: Annotated[
+        list[dict[str, Any]],
+        Meta(max_length=20, description="Up to 20 buttons; with `data`, at most 64 KiB as JSON."),
+    ] = []
 
 
 class BriefingQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which briefings to list."""
 
-    unread: Annotated[bool, Meta(description="Only unread ones.")] = False
+    unread: Annotated[bool, Meta(description="`true` lists only unread ones.")] = False
 
 
 class BriefingView(View, frozen=True, kw_only=True):
     """A notice from an agent. `messageId` is its card in the conversation, if there is one."""
 
-    id: Id
-    agent_id: Id
+    id: OwnId
+    agent_id: Annotated[Id, Meta(description="The agent in whose name it was sent.")]
     domain_id: DomainAlias
-    user_id: str
-    title: str
-    summary: str
-    priority: Priority
-    data: Mapping[str, Any] | None
-    actions: Sequence[Mapping[str, Any]]
-    message_id: Id | None
-    created_at: Time
-    read_at: Time | None
+    user_id: Annotated[str, Meta(description="The user who got it.")]
+    title: Annotated[str, Meta(description="Its headline, in one line.")]
+    summary: Annotated[str, Meta(description="What the user and the model read.")]
+    priority: Annotated[Priority, Meta(description="How urgent it is, from `P0` (most) to `P3`.")]
+    data: Annotated[Mapping[str, Any] | None, Meta(description="What it was sent with for clients to draw.")]
+    actions: Annotated[Sequence[Mapping[str, Any]], Meta(description="The buttons that it was sent with.")]
+    message_id: Annotated[
+        Id | None, Meta(description="Its card in the conversation, once somebody opened it.")
+    ]
+    created_at: CreatedAt
+    read_at: Annotated[Time | None, Meta(description="When it was marked as read; null while it is unread.")]
 
 
 class StartedConversationView(View, frozen=True, kw_only=True):
     """The conversation that the briefing opened."""
 
-    conversation_id: Id
+    conversation_id: Annotated[
+        Id, Meta(description="The user's main conversation with the briefing's agent.")
+    ]
     conversation_alias: Annotated[
         str, Meta(description="Alias of `conversationId`, for clients that use this spelling.")
     ] = field(name="conversation_id")
-    message_id: Id
+    message_id: Annotated[Id, Meta(description="The briefing's card in that conversation.")]
 
 
 async def create_briefing(request: RequestContext, *, body: BriefingBody) -> BriefingView:

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from threadkeep.domain.compaction import Compaction
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext
-from threadkeep.wire.view import Id, PageView, Time, View, rfc3339
+from threadkeep.wire.view import CreatedAt, OwnId, PageView, View, rfc3339
 
 
 class CompactBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -22,14 +22,14 @@ class CompactBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class CompactionView(View, frozen=True, kw_only=True):
     """A summary that replaces the messages `fromSeq` to `toSeq` in the context; they stay archived."""
 
-    id: Id
-    summary: str
-    archived_count: int
-    from_seq: int
-    to_seq: int
-    tokens_before: int
-    tokens_after: int
-    created_at: Time
+    id: OwnId
+    summary: Annotated[str, Meta(description="The text that the model gets instead of the messages.")]
+    archived_count: Annotated[int, Meta(description="How many messages the summary replaces.")]
+    from_seq: Annotated[int, Meta(description="The `seq` of the first message that it replaces.")]
+    to_seq: Annotated[int, Meta(description="The `seq` of the last message that it replaces.")]
+    tokens_before: Annotated[int, Meta(description="An estimate of the replaced messages' length in tokens.")]
+    tokens_after: Annotated[int, Meta(description="An estimate of the summary's length in tokens.")]
+    created_at: CreatedAt
 
 
 async def compact(request: RequestContext, *, conversation_id: str, body: CompactBody) -> CompactionView:

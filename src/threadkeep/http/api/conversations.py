@@ -33,17 +33,33 @@ MOST_METADATA_BYTES = 16 * 1024
 class ConversationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The conversation to create."""
 
-    title: str | None = None
-    metadata: dict[str, Any] = {}
+    title: Annotated[
+        str | None,
+        Meta(description="At most 200 characters; without one, the model writes one after the first answer."),
+    ] = None
+    metadata: Annotated[
+        dict[str, Any], Meta(description="Your own fields, at most 16 KiB as JSON; models don't see them.")
+    ] = {}
 
 
 class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The fields to change: a JSON merge patch. A null `title` removes the user's own title."""
 
-    title: str | UnsetType | None = UNSET
-    status: ConversationStatus | UnsetType = UNSET
-    pinned: bool | UnsetType = UNSET
-    metadata: dict[str, Any] | UnsetType | None = UNSET
+    title: Annotated[
+        str | UnsetType | None,
+        Meta(description="At most 200 characters; null removes the title that you gave it."),
+    ] = UNSET
+    status: Annotated[
+        ConversationStatus | UnsetType,
+        Meta(description="`archived` hides it from the usual list, `active` shows it again."),
+    ] = UNSET
+    pinned: Annotated[bool | UnsetType, Meta(description="Whether front ends show it before the others.")] = (
+        UNSET
+    )
+    metadata: Annotated[
+        dict[str, Any] | UnsetType | None,
+        Meta(description="A merge patch of your own fields, at most 16 KiB in all; null removes them."),
+    ] = UNSET
 
 
 class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -64,8 +80,13 @@ class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_
     order: Annotated[
         Literal["asc", "desc"] | None, Meta(description="`asc` (the default): oldest first.")
     ] = None
-    after_seq: Annotated[int, Meta(ge=0, le=2**62)] = 0
-    before_seq: Annotated[int, Meta(ge=0, le=2**62)] | None = None
+    after_seq: Annotated[
+        int, Meta(ge=0, le=2**62, description="Only messages with a greater `seq`; 0 means from the start.")
+    ] = 0
+    before_seq: Annotated[
+        Annotated[int, Meta(ge=0, le=2**62)] | None,
+        Meta(description="Only messages with a smaller `seq` than this."),
+    ] = None
     include: Annotated[
         Literal["overwritten"] | None, Meta(description="`overwritten` adds the messages of other branches.")
     ] = None

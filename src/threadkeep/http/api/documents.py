@@ -23,16 +23,24 @@ from threadkeep.wire.view import PageView
 class DocumentSearchQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What to search for; the agent's settings define the rest."""
 
-    q: Annotated[str, Meta(min_length=1, max_length=2000, description="What to search for.")]
-    top_k: Annotated[int, Meta(ge=1, le=100)] | None = None
-    threshold: Annotated[float, Meta(ge=0, le=1)] | None = None
+    q: Annotated[
+        str, Meta(min_length=1, max_length=2000, description="What to search for, at most 2,000 characters.")
+    ]
+    top_k: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(description="The most hits to return; by default, the agent's `retrievalTopK`."),
+    ] = None
+    threshold: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="The lowest score of a hit; by default, the agent's `retrievalThreshold`."),
+    ] = None
 
 
 class PassageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which passages to read."""
 
     from_position: Annotated[int, Meta(ge=0, le=2**62, description="The first passage, counted from 0.")] = 0
-    limit: Annotated[int, Meta(ge=1, le=200)] = 20
+    limit: Annotated[int, Meta(ge=1, le=200, description="The most passages to return in one response.")] = 20
 
 
 async def add_documents(request: RequestContext, *, agent_id: str, files: UploadedFiles) -> DocumentsView:

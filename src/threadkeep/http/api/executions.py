@@ -29,34 +29,48 @@ class _Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fi
 class ExecutedToolBody(_Body, frozen=True, kw_only=True):
     """A tool that a node used."""
 
-    tool_name: Annotated[str, Meta(min_length=1, max_length=200)]
-    arguments: dict[str, Any] = {}
-    server: Annotated[str, Meta(max_length=200)] = ""
-    result: Any = None
-    error: str | None = None
-    status: ToolCallStatus = ToolCallStatus.OK
-    duration_ms: Length | None = None
-    tool_call_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    tool_name: Annotated[
+        str, Meta(min_length=1, max_length=200, description="The tool that the node called.")
+    ]
+    arguments: Annotated[dict[str, Any], Meta(description="What the tool was called with.")] = {}
+    server: Annotated[
+        str, Meta(max_length=200, description="The MCP server or program that the tool belongs to.")
+    ] = ""
+    result: Annotated[Any, Meta(description="What the tool returned: any JSON value.")] = None
+    error: Annotated[str | None, Meta(description="Why the call failed, if it did.")] = None
+    status: Annotated[
+        ToolCallStatus, Meta(description="How the call ended; `ok` unless you say otherwise.")
+    ] = ToolCallStatus.OK
+    duration_ms: Annotated[Length | None, Meta(description="How long the call took, in milliseconds.")] = None
+    tool_call_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | None,
+        Meta(description="The engine's id of the call; generated if it is missing."),
+    ] = None
 
 
 class CitationBody(_Body, frozen=True, kw_only=True):
     """A source; sources are numbered in order of arrival."""
 
-    title: str
-    snippet: str = ""
-    score: Annotated[float, Meta(ge=0, le=1)] = 1.0
-    url: str | None = None
-    file_name: str | None = None
-    document_id: str | None = None
-    page: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    title: Annotated[str, Meta(description="What readers see as the source's name.")]
+    snippet: Annotated[str, Meta(description="The sentence or passage that was cited.")] = ""
+    score: Annotated[float, Meta(ge=0, le=1, description="How well it matches, from 0 to 1.")] = 1.0
+    url: Annotated[str | None, Meta(description="Where readers can open the source.")] = None
+    file_name: Annotated[str | None, Meta(description="The name of the file that was cited.")] = None
+    document_id: Annotated[str | None, Meta(description="The outside engine's id of the document.")] = None
+    page: Annotated[
+        Annotated[int, Meta(ge=1, le=2**31)] | None,
+        Meta(description="The page of the document, counted from 1."),
+    ] = None
 
 
 class ExecutionUsageBody(_Body, frozen=True, kw_only=True):
     """Tokens spent."""
 
-    input_tokens: Length
-    output_tokens: Length
-    estimated: bool = False
+    input_tokens: Annotated[Length, Meta(description="The tokens of all input, cached ones included.")]
+    output_tokens: Annotated[Length, Meta(description="The tokens that the model wrote.")]
+    estimated: Annotated[
+        bool, Meta(description="Whether these numbers are estimates rather than the provider's.")
+    ] = False
 
 
 class ExecutionEventBody(_Body, frozen=True, kw_only=True):
@@ -67,16 +81,29 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
     id: Annotated[
         str, Meta(description="The engine's id of the event; an event that arrives twice counts once.")
     ]
-    type: ExecutionEventType
-    run_id: str
+    type: Annotated[
+        ExecutionEventType, Meta(description="What happened: the run started, a node or the run ended.")
+    ]
+    run_id: Annotated[str, Meta(description="Your id of the run, at most 200 characters.")]
     at: Milliseconds
-    input: str | None = None
-    node: Annotated[str, Meta(max_length=500)] | None = None
-    detail: str = ""
-    duration_ms: Length = 0
-    tools: Annotated[list[ExecutedToolBody], Meta(max_length=MOST_OF_AN_EVENT)] = []
-    output: str = ""
-    citations: Annotated[list[CitationBody], Meta(max_length=MOST_OF_AN_EVENT)] = []
+    input: Annotated[str | None, Meta(description="Of `ExecutionStarted`: what the user asked for.")] = None
+    node: Annotated[
+        Annotated[str, Meta(max_length=500)] | None,
+        Meta(description="Of `NodeCompleted`: the name of the node."),
+    ] = None
+    detail: Annotated[str, Meta(description="What the node did, in a sentence for readers.")] = ""
+    duration_ms: Annotated[Length, Meta(description="How long the node took, in milliseconds.")] = 0
+    tools: Annotated[
+        list[ExecutedToolBody],
+        Meta(max_length=MOST_OF_AN_EVENT, description="The tools that the node called, at most 1,000."),
+    ] = []
+    output: Annotated[
+        str, Meta(description="Of `NodeCompleted`, what it made; of `ExecutionCompleted`, the answer.")
+    ] = ""
+    citations: Annotated[
+        list[CitationBody],
+        Meta(max_length=MOST_OF_AN_EVENT, description="The sources that the node used, at most 1,000."),
+    ] = []
     artifact_ids: Annotated[
         list[Annotated[str, Meta(max_length=200)]],
         Meta(
@@ -84,15 +111,26 @@ class ExecutionEventBody(_Body, frozen=True, kw_only=True):
             description="Files of this conversation, or the engine's own ids, which are only shown.",
         ),
     ] = []
-    usage: ExecutionUsageBody | None = None
-    model: Annotated[str, Meta(max_length=200)] | None = None
-    error: str | None = None
+    usage: Annotated[
+        ExecutionUsageBody | None, Meta(description="The tokens that the run used, if they are known.")
+    ] = None
+    model: Annotated[
+        Annotated[str, Meta(max_length=200)] | None,
+        Meta(description="The model that wrote the answer, if one did."),
+    ] = None
+    error: Annotated[str | None, Meta(description="Of `ExecutionFailed`: why the run failed.")] = None
 
 
 class ExecutionsBody(_Body, frozen=True, kw_only=True):
     """Events of one or more runs."""
 
-    events: Annotated[Sequence[ExecutionEventBody], Meta(max_length=MOST_EVENTS_AT_ONCE)]
+    events: Annotated[
+        Sequence[ExecutionEventBody],
+        Meta(
+            max_length=MOST_EVENTS_AT_ONCE,
+            description="At most 1,000 events, in any order; sending one twice changes nothing.",
+        ),
+    ]
 
 
 async def record_executions(

@@ -18,7 +18,7 @@ class FeedbackBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     """The rating; it replaces an earlier one with its note."""
 
     rating: Annotated[Rating | None, Meta(description="`null` removes the rating and its note.")]
-    note: str = ""
+    note: Annotated[str, Meta(description="Why you rate it so, at most 4,000 characters.")] = ""
     share_text: Annotated[
         bool,
         Meta(
@@ -31,14 +31,14 @@ class FeedbackBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 class FeedbackQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which ratings to list."""
 
-    rating: Rating | None = None
+    rating: Annotated[Rating | None, Meta(description="Only answers that were rated like this.")] = None
     model: Annotated[
         Annotated[str, Meta(max_length=200)] | None, Meta(description="Only answers of this model.")
     ] = None
     since: Annotated[Moment | None, Meta(description="Ratings at or after this time (RFC 3339).")] = field(
         name="from", default=None
     )
-    until: Annotated[Moment | None, Meta(description="Ratings before this time.")] = field(
+    until: Annotated[Moment | None, Meta(description="Only ratings before this time (RFC 3339).")] = field(
         name="to", default=None
     )
 

@@ -30,30 +30,52 @@ Tokens = Annotated[int, Meta(gt=0, le=10**9)]
 class PriceBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """What a model charges per million tokens: decimals as texts, or numbers."""
 
-    input: Amount
-    output: Amount
-    cached_input: Amount | None = None
-    cache_write: Amount | None = None
+    input: Annotated[Amount, Meta(description="The price of a million tokens of input.")]
+    output: Annotated[Amount, Meta(description="The price of a million tokens of output.")]
+    cached_input: Annotated[
+        Amount | None, Meta(description="The price of input from the cache; by default, that of `input`.")
+    ] = None
+    cache_write: Annotated[
+        Amount | None,
+        Meta(description="The price of input that is written to the cache; by default, that of `input`."),
+    ] = None
 
 
 class ListedModelBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A model, and what to know about it where the server doesn't know it by itself."""
 
-    name: str
-    context_tokens: Tokens | None = None
-    max_output_tokens: Tokens | None = None
-    supports_tools: bool | None = None
-    takes_images: bool | None = None
-    takes_pdfs: bool | None = None
-    price: PriceBody | None = None
+    name: Annotated[str, Meta(description="The model's name, as the provider spells it.")]
+    context_tokens: Annotated[
+        Tokens | None, Meta(description="How many tokens of input and output fit together.")
+    ] = None
+    max_output_tokens: Annotated[
+        Tokens | None, Meta(description="The most tokens that one reply can have.")
+    ] = None
+    supports_tools: Annotated[
+        bool | None,
+        Meta(description="Whether it can call tools; unset, Threadkeep's table of models decides."),
+    ] = None
+    takes_images: Annotated[
+        bool | None,
+        Meta(description="Whether it accepts images; unset, Threadkeep's table of models decides."),
+    ] = None
+    takes_pdfs: Annotated[
+        bool | None,
+        Meta(description="Whether it accepts PDF files; unset, Threadkeep's table of models decides."),
+    ] = None
+    price: Annotated[
+        PriceBody | None, Meta(description="What it charges; without a price, budgets refuse the model.")
+    ] = None
 
 
 class UnsavedGatewayBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """An account with a provider."""
 
-    kind: GatewayKind
+    kind: Annotated[GatewayKind, Meta(description="The API that the provider speaks.")]
     url: Annotated[LimitedText | None, Meta(description="By default, the provider's own.")] = None
-    api_key: LimitedText | None = None
+    api_key: Annotated[
+        LimitedText | None, Meta(description="The provider's key, stored encrypted and shown masked.")
+    ] = None
     models: Annotated[
         list[str | ListedModelBody],
         Meta(description="What can be chosen: names, or objects that say more. Empty: anything it has."),
@@ -66,23 +88,36 @@ class UnsavedGatewayBody(Struct, frozen=True, kw_only=True, rename="camel", forb
 class GatewayBody(UnsavedGatewayBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The gateway to save. A model's id is `name/model`, so the name can't be changed later."""
 
-    name: str
+    name: Annotated[str, Meta(description="A short name in lower case; models have the ids `name/model`.")]
 
 
 class GatewayPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The fields to change: a JSON merge patch (RFC 7396), in which null restores the default."""
 
-    kind: GatewayKind | UnsetType = UNSET
-    url: str | UnsetType | None = UNSET
-    api_key: str | UnsetType | None = UNSET
-    models: list[str | ListedModelBody] | UnsetType | None = UNSET
-    default_model: str | UnsetType | None = UNSET
+    kind: Annotated[GatewayKind | UnsetType, Meta(description="The API that the provider speaks.")] = UNSET
+    url: Annotated[
+        str | UnsetType | None, Meta(description="The API's address; null means the provider's own.")
+    ] = UNSET
+    api_key: Annotated[
+        str | UnsetType | None,
+        Meta(description="The provider's key; the mask keeps the stored one, null removes it."),
+    ] = UNSET
+    models: Annotated[
+        list[str | ListedModelBody] | UnsetType | None,
+        Meta(description="All models that can be chosen; null means anything that it has."),
+    ] = UNSET
+    default_model: Annotated[
+        str | UnsetType | None,
+        Meta(description="For agents that name no model; null means the first one listed."),
+    ] = UNSET
 
 
 class GatewaysView(View, frozen=True, kw_only=True):
     """All gateways."""
 
-    items: Sequence[GatewayView]
+    items: Annotated[
+        Sequence[GatewayView], Meta(description="Every gateway; those of the settings file come first.")
+    ]
 
 
 async def list_gateways(request: RequestContext) -> GatewaysView:

@@ -18,7 +18,7 @@ from threadkeep.wire.view import PageView
 class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The key to make."""
 
-    name: str
+    name: Annotated[str, Meta(description="What you recognize it by, at most 100 characters.")]
     scopes: Annotated[
         list[Scope],
         Meta(

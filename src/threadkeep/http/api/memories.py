@@ -1,8 +1,9 @@
 """What agents remember about the user, and the user's own instructions, over HTTP."""
 
 from dataclasses import replace
+from typing import Annotated
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from threadkeep.domain.ids import MemoryId
 from threadkeep.domain.memory import Memory
@@ -15,14 +16,21 @@ from threadkeep.wire.view import PageView
 class MemoryPatch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to change."""
 
-    content: str | UnsetType = UNSET
-    tags: tuple[str, ...] | UnsetType = UNSET
+    content: Annotated[
+        str | UnsetType, Meta(description="What the agent should remember, at most 4,000 characters.")
+    ] = UNSET
+    tags: Annotated[
+        tuple[str, ...] | UnsetType,
+        Meta(description="At most 20 words to find it by, of at most 100 characters each."),
+    ] = UNSET
 
 
 class InstructionsBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The user's own instructions; an empty text removes them."""
 
-    text: str
+    text: Annotated[
+        str, Meta(description="What every agent should know or do for you, at most 10,000 characters.")
+    ]
 
 
 async def list_memories(request: RequestContext, *, agent_id: str, query: PageQuery) -> PageView[MemoryView]:

@@ -1,8 +1,9 @@
 """System prompts over HTTP, component by component."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from threadkeep.context.prompt import Prompt, joined
 from threadkeep.domain.workspace import PromptComponent
@@ -13,7 +14,7 @@ from threadkeep.wire.view import View
 class ComponentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The component's new text; an empty one removes it."""
 
-    text: str
+    text: Annotated[str, Meta(description="The whole new text; prompts contain the start of a long one.")]
 
 
 class PromptComponentView(View, frozen=True, kw_only=True):
@@ -23,28 +24,36 @@ class PromptComponentView(View, frozen=True, kw_only=True):
     `systemPrompt` and its `role`.
     """
 
-    name: str
-    text: str
-    length: int
-    truncated: bool
-    left_out: int
-    editable: bool
+    name: Annotated[str, Meta(description="What part of the prompt it is, such as `role`.")]
+    text: Annotated[str, Meta(description="The text as the model receives it.")]
+    length: Annotated[int, Meta(description="How many characters the model gets.")]
+    truncated: Annotated[bool, Meta(description="Whether it was too long and has been shortened.")]
+    left_out: Annotated[int, Meta(description="How many characters of it the model doesn't get.")]
+    editable: Annotated[
+        bool, Meta(description="Whether its owner can change it with `PUT …/prompt/{component}`.")
+    ]
 
 
 class PromptNoticeView(View, frozen=True, kw_only=True):
     """A problem with the prompt."""
 
-    code: str
-    message: str
+    code: Annotated[str, Meta(description="What is wrong, as a code that programs can compare.")]
+    message: Annotated[str, Meta(description="What is wrong, and what it means for the agent.")]
 
 
 class PromptView(View, frozen=True, kw_only=True):
     """An agent's system prompt, with its parts in order. `editable` lists the files that you can change."""
 
-    components: Sequence[PromptComponentView]
-    length: int
-    editable: Sequence[str]
-    notices: Sequence[PromptNoticeView]
+    components: Annotated[
+        Sequence[PromptComponentView], Meta(description="The parts of the prompt, in the model's order.")
+    ]
+    length: Annotated[int, Meta(description="How many characters the whole prompt has.")]
+    editable: Annotated[
+        Sequence[str], Meta(description="The names of the components that its owner can change.")
+    ]
+    notices: Annotated[
+        Sequence[PromptNoticeView], Meta(description="What is missing in the prompt, and why.")
+    ]
 
 
 async def get_prompt(request: RequestContext, *, agent_id: str) -> PromptView:

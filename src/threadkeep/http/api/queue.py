@@ -1,6 +1,8 @@
 """Queued messages over HTTP."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from threadkeep.handling.routing import RequestContext
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
@@ -9,7 +11,7 @@ from threadkeep.wire.queue import QueuedMessageView, queued_message_view
 class QueuedMessagePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The new text."""
 
-    content: str
+    content: Annotated[str, Meta(description="The message's new text; blank is fine only with files.")]
 
 
 async def edit_queued_message(

@@ -29,7 +29,10 @@ class RerunBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
         Annotated[str, Meta(min_length=1, max_length=200)] | None,
         Meta(description="One that the agent offers; by default, the turn's."),
     ] = None
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=2)] | None,
+        Meta(description="How freely the model chooses words; by default, as in the turn."),
+    ] = None
     system_prompt: Annotated[
         Annotated[str, Meta(max_length=100_000)] | None,
         Meta(description="In place of the agent's own; only for the agent's owner."),

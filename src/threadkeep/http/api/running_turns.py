@@ -24,7 +24,7 @@ class RunningTurnsQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
         Annotated[float, Meta(ge=0, le=10**9, description="How long ago they began, at least.")] | None
     ) = None
     waits_for: Annotated[
-        Literal["person", "worker", "nothing"] | None, Meta(description="What they wait for.")
+        Literal["person", "worker", "nothing"] | None, Meta(description="Only turns that wait for this.")
     ] = None
 
 

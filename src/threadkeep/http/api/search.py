@@ -31,22 +31,26 @@ class SearchQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_u
 class HighlightView(View, frozen=True, kw_only=True):
     """The position of a match, in characters."""
 
-    begin: int
-    end: int
+    begin: Annotated[int, Meta(description="Where the match begins in the snippet, counted from 0.")]
+    end: Annotated[int, Meta(description="Where the match ends: the first character after it.")]
 
 
 class SearchHitView(View, frozen=True, kw_only=True):
     """A matching message or, without `messageId`, a conversation with a matching title."""
 
-    conversation_id: Id
-    agent_id: Id
-    title: str | None
-    message_id: Id | None
-    seq: int | None
-    role: MessageRole | None
+    conversation_id: Annotated[Id, Meta(description="The conversation in which it was found.")]
+    agent_id: Annotated[Id, Meta(description="The agent that the conversation is with.")]
+    title: Annotated[str | None, Meta(description="The conversation's title; null if it has none yet.")]
+    message_id: Annotated[Id | None, Meta(description="The matching message; null if the title matches.")]
+    seq: Annotated[
+        int | None, Meta(description="The message's number in its conversation; null if the title matches.")
+    ]
+    role: Annotated[MessageRole | None, Meta(description="Who wrote the message; null if the title matches.")]
     snippet: Annotated[str, Meta(description="Text around the first match, without Markdown's marks.")]
     highlights: Annotated[Sequence[HighlightView], Meta(description="Positions of the words in `snippet`.")]
-    created_at: Time
+    created_at: Annotated[
+        Time, Meta(description="When the message was sent; of a title, when the conversation started.")
+    ]
     on_path: Annotated[bool, Meta(description="False if the message is outside the active path.")]
 
 

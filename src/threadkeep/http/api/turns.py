@@ -81,7 +81,7 @@ BroughtTools = Annotated[
 class ChatBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The user's message."""
 
-    content: str | None = None
+    content: Annotated[str | None, Meta(description="The text; needed unless files are attached.")] = None
     files: Annotated[
         list[str],
         Meta(description="Ids of files uploaded to `/api/files`. A message with files needs no content."),

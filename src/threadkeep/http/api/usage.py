@@ -55,7 +55,9 @@ class UsageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
             "admins also by `user`, which shows all users.",
         ),
     ] = "day,agent"
-    format: Literal["json", "csv"] = "json"
+    format: Annotated[
+        Literal["json", "csv"], Meta(description="`json` for programs, `csv` for a spreadsheet.")
+    ] = "json"
 
 
 async def get_usage(request: RequestContext, *, query: UsageQuery) -> UsageReportView | Attachment:

@@ -35,13 +35,15 @@ TimeZone = Annotated[
 class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Which tool calls to list."""
 
-    tool_name: ToolName | None = None
-    status: ToolCallStatus | None = None
-    turn_id: str | None = None
+    tool_name: Annotated[ToolName | None, Meta(description="Only calls of the tool with this name.")] = None
+    status: Annotated[ToolCallStatus | None, Meta(description="Only calls with this status are listed.")] = (
+        None
+    )
+    turn_id: Annotated[str | None, Meta(description="Only calls that were made in this turn.")] = None
     since: Annotated[Moment | None, Meta(description="Calls at or after this time (RFC 3339).")] = field(
         name="from", default=None
     )
-    until: Annotated[Moment | None, Meta(description="Calls before this time.")] = field(
+    until: Annotated[Moment | None, Meta(description="Only calls before this time (RFC 3339).")] = field(
         name="to", default=None
     )
 
@@ -49,8 +51,11 @@ class ToolResultQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forb
 class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The format, and which tool."""
 
-    format: Literal["md", "html", "json"] = "md"
-    tool_name: Annotated[ToolName | None, Meta(description="Only this tool's calls.")] = None
+    format: Annotated[
+        Literal["md", "html", "json"],
+        Meta(description="`md` and `html` are for readers, `json` for programs."),
+    ] = "md"
+    tool_name: Annotated[ToolName | None, Meta(description="Only the calls of this tool.")] = None
     lang: Language = "en"
     time_zone: TimeZone = None
 
@@ -58,7 +63,10 @@ class ReportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class ExportQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The format."""
 
-    format: Literal["json", "md", "html"] = "json"
+    format: Annotated[
+        Literal["json", "md", "html"],
+        Meta(description="`json` has everything; `md` and `html` are for readers."),
+    ] = "json"
     lang: Language = "en"
     time_zone: TimeZone = None
 
