@@ -168,8 +168,8 @@ def _type(schema: Schema, media: str = "application/json") -> str:
             return " or ".join(dict.fromkeys(map(_type, options)))
         case {"type": "array", **rest}:
             return f"list of {_type(rest.get('items', {}))}"
-        case {"type": "object", "additionalProperties": dict(inner)}:
-            return f"object of {_type(inner)}"  # pyright: ignore[reportUnknownArgumentType]
+        case {"type": "object", "additionalProperties": dict()}:
+            return f"object of {_type(schema['additionalProperties'])}"
         case {"type": "string", "format": form}:
             return str(form)
         case {"type": kind}:
