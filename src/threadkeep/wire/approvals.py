@@ -12,9 +12,7 @@ from threadkeep.wire.view import Id, T, Time, View, rfc3339
 class ApprovalView(View, frozen=True, kw_only=True):
     """A turn's request to its user; it stays open until the user answers or it expires."""
 
-    request_id: Annotated[
-        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
-    ]
+    request_id: Annotated[Id, Meta(description="The id with which the request is answered.")]
     turn_id: Annotated[Id, Meta(description="The turn that waits for it.")]
     conversation_id: Annotated[Id, Meta(description="The conversation whose turn waits.")]
     conversation_title: Annotated[

@@ -51,9 +51,7 @@ class ThoughtPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="
 class CallApprovalView(View, frozen=True, kw_only=True, omit_defaults=True):
     """The request about a tool call, to its user or to their client; without `action` while it is open."""
 
-    request_id: Annotated[
-        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
-    ]
+    request_id: Annotated[Id, Meta(description="The id with which the request is answered.")]
     message: Annotated[str, Meta(description="What the user reads before deciding.")]
     expires_at: Annotated[Time, Meta(description="When it counts as refused if nobody answers.")]
     action: Annotated[
@@ -175,9 +173,7 @@ class CardPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="car
 class QuestionPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="question"):
     """A question from the model or an MCP server; without `answer` while it is open."""
 
-    request_id: Annotated[
-        Id, Meta(description="What to answer with `POST /api/turns/{turnId}/approvals/{requestId}`.")
-    ]
+    request_id: Annotated[Id, Meta(description="The id with which the request is answered.")]
     message: Annotated[str, Meta(description="The question as the user reads it.")]
     expires_at: Annotated[Time, Meta(description="When the turn continues without an answer.")]
     iteration: Iteration
