@@ -257,6 +257,21 @@ SUITES = (
         ),
     ),
     Suite(
+        "projects of `create vite` and Next.js with a chat, as docs/recipes.md makes them",
+        ("tests/browser/test_recipes.py",),
+        (
+            "docs/recipes.md",
+            "src/threadkeep/engine",
+            "src/threadkeep/http",
+            "src/threadkeep/log",
+            "src/threadkeep/protocols",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services",
+            "tests/docs/*.py",
+            "tests/docs/programs",
+        ),
+    ),
+    Suite(
         "what the page shows with a new key, run with the packages that it names",
         ("tests/browser/test_connect.py",),
         (

@@ -1,4 +1,4 @@
-"""docs/operating.md and deploy/: the snippets work, and what they name is there."""
+"""docs/operating.md, docs/hardening.md and deploy/: the snippets work, and what they name is there."""
 
 import os
 import re
@@ -25,16 +25,17 @@ from threadkeep.testing import Gate, Say, ScriptedModel, Wait
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 GUIDE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+HARDENING = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
 DEFAULTS = Settings.load({})
 
 
-def section(title: str) -> str:
-    return GUIDE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+def section(title: str, page: str = GUIDE) -> str:
+    return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
 
 
-def blocks(language: str, title: str) -> list[str]:
+def blocks(language: str, title: str, page: str = GUIDE) -> list[str]:
     """The snippets of a section."""
-    return re.findall(rf"```{language}\n(.*?)```", section(title), re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", section(title, page), re.DOTALL)
 
 
 def sh(code: str, folder: Path, settings: dict[str, str], **variables: str) -> str:
@@ -173,11 +174,11 @@ def test_page_for_the_internet_followed_to_the_letter_leaves_nothing_to_do(
         "THREADKEEP_GATEWAY_API_KEY": "sk-scripted",
         "THREADKEEP_MODEL": "scripted",
     }
-    writing, looking = blocks("sh", INTERNET)
+    writing, looking = blocks("sh", INTERNET, HARDENING)
     looking = looking.replace("--internet", "--internet --json").rstrip()
     found = msgspec.json.decode(sh(f"{writing}{looking} || true", tmp_path, own))["findings"]
     assert (tmp_path / "threadkeep.env").stat().st_mode & 0o077 == 0
-    points = set(re.findall(r"^\| `([^`]+)` \|", section(INTERNET), re.MULTILINE))
+    points = set(re.findall(r"^\| `([^`]+)` \|", section(INTERNET, HARDENING), re.MULTILINE))
     # What the machine of the tests lacks, the doctor has to see.
     lacking = {"account"} if os.geteuid() == 0 else set[str]()
     lacking |= set() if sandbox_kinds() else {"sandbox"}

@@ -44,6 +44,7 @@ SCENES = {
     ),
     "docs/files.md": Scene({"How much is the rent": [Say("900 euros a month.")]}),
     "docs/importing.md": Scene(),
+    "docs/moving.md": Scene(),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
     "docs/costs.md": Scene(GRAVITY),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
@@ -58,7 +59,9 @@ ELSEWHERE = {
     "docs/clients.md": "tests/docs/test_clients.py",
     "docs/typescript.md": "tests/docs/test_typescript.py",
     "docs/operating.md": "tests/test_operating_guide.py",
+    "docs/hardening.md": "tests/test_operating_guide.py",
     "docs/data.md": "tests/imports/test_commands.py",
+    "docs/recipes.md": "tests/browser/test_recipes.py",
     "docs/performance.md": "bench",  # takes minutes, and says how it was measured
 }
 

@@ -17,6 +17,7 @@ scripted.
 import ast
 import asyncio
 import contextlib
+import gc
 import inspect
 import io
 import os
@@ -25,6 +26,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -105,6 +107,9 @@ class Walk:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+        with warnings.catch_warnings(category=ResourceWarning, action="ignore"):
+            self._names.clear()  # a short program of a page need not close its client
+            gc.collect()
         for name, module in list(sys.modules.items()):  # what the page wrote
             if (getattr(module, "__file__", None) or "").startswith(f"{self._folder}/"):
                 del sys.modules[name]

@@ -1,4 +1,4 @@
-"""Checks for a server on the internet: one finding for each point of docs/operating.md."""
+"""Checks for a server on the internet: one finding for each point of docs/hardening.md."""
 
 import os
 from collections.abc import Iterator

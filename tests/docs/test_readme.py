@@ -1,0 +1,48 @@
+"""The README's agent works as its recording shows (`python -m tests.browser.crash`)."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks
+from threadkeep.agents import Agent
+from threadkeep.testing import crash_everywhere, run_agent
+
+BANK = """
+async def find_order(text):
+    return {"id": 7, "euros": 120}
+
+
+async def refund(order):
+    raise AssertionError("a test doesn't refund")
+
+
+async def is_refunded(order):
+    return True
+"""
+
+
+async def booked(order: object) -> None:
+    """What the bank does in a test."""
+
+
+@pytest.fixture
+def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
+    (code,) = (block.code for block in blocks(ROOT / "README.md") if block.file == "shop.py")
+    (tmp_path / "bank.py").write_text(BANK)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "bank", raising=False)
+    names: dict[str, Agent] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    return names["orders"]
+
+
+async def test_agent_of_the_readme_refunds_once_whatever_crashes(orders: Agent):
+    no = await run_agent(orders, "Refund order 7.", answers=["no"])
+    assert no.text == "Order 7 costs 120 euros. Nothing was refunded."
+    crashed = ["before step_end refund", "after step_end refund"]
+    report = await crash_everywhere(
+        orders, "Refund order 7.", answers=["yes"], steps={"refund": booked}, only=crashed
+    )
+    report.check()
