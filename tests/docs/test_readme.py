@@ -31,7 +31,7 @@ async def booked(order: object) -> None:
 def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
     (code,) = (block.code for block in blocks(ROOT / "README.md") if block.file == "shop.py")
     (tmp_path / "bank.py").write_text(BANK)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "bank", raising=False)
     names: dict[str, Agent] = {}
     exec(compile(code, "README.md", "exec"), names)
