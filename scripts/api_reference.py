@@ -28,7 +28,8 @@ The API uses JSON over HTTP with `camelCase` fields, RFC 3339 times in UTC, and 
 stream. If the server has sign-in, every endpoint requires `Authorization: Bearer …` unless marked
 otherwise, and can also return 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 408 `REQUEST_TIMEOUT`, 413
 `PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST`, 431 `HEADERS_TOO_LARGE` or 503 `STORAGE_UNAVAILABLE`. Fields
-marked with ? are optional. "Scope" is what an [API key](keys.md) needs for an operation.
+marked with ? are optional. "Scope" is what an [API key](keys.md) needs for an operation. Some
+paths and fields have a second name: [names from the specifications](names.md).
 """
 ANYWHERE = {
     "UNAUTHENTICATED",
@@ -96,13 +97,10 @@ def _meaning(kind: type[errors.ThreadkeepError]) -> str:
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
-    also = ""
-    if path.startswith("/api/agents"):
-        also = f"Also `{path.replace('/api/agents', '/api/domains', 1)}`. "
     scopes = {name for scheme in operation["security"] for names in scheme.values() for name in names}
     needs = f"Scope: `{scopes.pop()}`. " if scopes else "No sign-in needed. "
     summary = operation["summary"].rstrip(".") + "."
-    parts = [f"\n### `{method} {path}`\n\n{summary} {also}{needs}".rstrip() + "\n"]
+    parts = [f"\n### `{method} {path}`\n\n{summary} {needs}".rstrip() + "\n"]
     parameters = [it for it in operation["parameters"] if it["in"] != "path"]
     if parameters:
         rows = [

@@ -1,12 +1,12 @@
 """Files of earlier turns stay in the request while they fit; then the oldest become a line, for good."""
 
 from dataclasses import replace
-from datetime import UTC
 
 import pytest
 
 from tests.making import make_receipt
 from threadkeep.context.attachments import RECALL_FILE, FileRules, with_contents
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.compaction import describe, extract_lines
 from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request, to_context
 from threadkeep.domain.document import PDF
@@ -69,7 +69,7 @@ def build(
         prior=prior,
         payloads={PayloadId("text"): text.encode()} if text else {},
     )
-    return build_request(sources, ContextRules(UTC, context_tokens, files=TAKEN))
+    return build_request(sources, ContextRules(CardStyle(), context_tokens, files=TAKEN))
 
 
 def images_of(built: BuiltRequest) -> list[str]:
@@ -176,7 +176,7 @@ def test_receipt_counts_images_and_documents():
 
 def test_message_that_has_only_files_is_summarised_and_told_to_other_engines():
     message = replace(said(1, image(1)), parts=(image(1),))
-    assert describe(message, UTC) == "User: [image image 1.png · 50 kB]"
+    assert describe(message, CardStyle()) == "User: [image image 1.png · 50 kB]"
     assert list(extract_lines(message)) == ["- user: [image image 1.png · 50 kB]"]
-    (told,) = to_context([message], summary=None, zone=UTC)
+    (told,) = to_context([message], summary=None, cards=CardStyle())
     assert told.content == "[image image 1.png · 50 kB]"

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC
 from functools import partial
 from typing import cast
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.context.histories import AT, asked, card, message, replied
 from tests.engine.in_memory import InMemoryGateway
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.compaction import (
     MOST_ARGUMENT_CHARACTERS,
     MOST_RESULT_CHARACTERS,
@@ -107,7 +107,7 @@ CALL = ToolCall(
 
 
 def described(messages: Iterable[Message]) -> list[str]:
-    return [text for it in messages if (text := describe(it, UTC))]
+    return [text for it in messages if (text := describe(it, CardStyle()))]
 
 
 def reply_of(*parts: Part) -> Message:
@@ -139,16 +139,16 @@ async def test_model_gets_what_was_said_and_what_tools_gave_in_order():
 
 
 def test_reply_that_only_used_a_tool_is_summarised_too():
-    text = describe(reply_of(ToolCallPart(call=CALL)), UTC)
+    text = describe(reply_of(ToolCallPart(call=CALL)), CardStyle())
     assert text == 'Assistant: [Called add with {"a":1}; ok: {"sum":3}]'
-    assert describe(reply_of(ToolCallPart(call=CALL, superseded=True)), UTC) is None
-    assert describe(reply_of(), UTC) is None
+    assert describe(reply_of(ToolCallPart(call=CALL, superseded=True)), CardStyle()) is None
+    assert describe(reply_of(), CardStyle()) is None
 
 
 @pytest.mark.parametrize("result", ["x" * 9_000 + "end", msgspec.Raw(b'["' + b"x" * 9_000 + b'", "end"]')])
 def test_long_values_are_shortened_to_their_beginning_and_end(result: object):
     call = replace(CALL, arguments={"text": "y" * 5_000}, result=result)
-    text = describe(reply_of(ToolCallPart(call=call)), UTC)
+    text = describe(reply_of(ToolCallPart(call=call)), CardStyle())
     assert text is not None
     assert len(text) < MOST_ARGUMENT_CHARACTERS + MOST_RESULT_CHARACTERS + 100
     assert "xxx … xxx" in text
@@ -201,9 +201,9 @@ async def test_empty_summary_is_a_failure(said: str):
 def test_calls_and_results_count_in_what_a_message_costs(result: object):
     said = TextPart(text="Done.", iteration=2)
     used = ToolCallPart(call=replace(CALL, result=result), iteration=1)
-    without, with_result = (context_tokens(reply_of(*parts), UTC) for parts in ([said], [used, said]))
+    without, with_result = (context_tokens(reply_of(*parts), CardStyle()) for parts in ([said], [used, said]))
     assert 1000 < with_result - without < 1100
-    assert context_tokens(reply_of(), UTC) == 0
+    assert context_tokens(reply_of(), CardStyle()) == 0
 
 
 # Without a model

@@ -4,7 +4,6 @@ import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +13,7 @@ from tests.context.histories import AT, Conversation, call
 from tests.gateways.asking import APIS, WIRES
 from threadkeep.context.attachments import with_contents
 from threadkeep.context.call_ids import CallIds
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.request import ContextRules, Sources, build_request
 from threadkeep.domain.file import PNG
 from threadkeep.domain.ids import PayloadId
@@ -157,7 +157,9 @@ async def test_every_request_suits_the_model_that_gets_it(turns: Sequence[Turn],
     conversation = Conversation()
     for turn in turns:
         question = conversation.add(MessageRole.USER, (TextPart(text=turn.question), *turn.files))
-        rules = ContextRules(zone=UTC, context_tokens=100_000, thoughts=thoughts, files=turn.model.files)
+        rules = ContextRules(
+            cards=CardStyle(), context_tokens=100_000, thoughts=thoughts, files=turn.model.files
+        )
         tools = TOOLS if turn.model.has_tools else ()
         sources = Sources(path=conversation.messages, question_id=question.id, tools=tools, payloads={})
         built = build_request(replace(sources, cache_key="c"), rules)

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tests.context.histories import card
-from threadkeep.context.history import render_card
+from threadkeep.context.cards import CardStyle
 from threadkeep.domain.times import LATEST_MS, nearest_time, time_in
 
 
@@ -22,4 +22,4 @@ def test_time_out_of_range_is_the_nearest(given: int, shown: int):
 @pytest.mark.parametrize("zone", [UTC, ZoneInfo("Asia/Shanghai"), ZoneInfo("America/New_York")])
 @pytest.mark.parametrize("at", [-(2**53), 0, LATEST_MS, 2**53])
 def test_card_of_any_time_is_rendered_in_any_zone(zone: ZoneInfo, at: int):
-    assert render_card(card(sent_at=at), zone)[:6] in {"[简报 19", "[简报 99"}
+    assert CardStyle(zone).render(card(sent_at=at))[:6] in {"[简报 19", "[简报 99"}

@@ -5,7 +5,6 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC
 
 import msgspec
 import pytest
@@ -15,6 +14,7 @@ from tests.context.histories import call
 from tests.hostile.texts import NAMES, hostile_text
 from tests.hostile.work import counted
 from tests.making import ALICE, NOW
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.compaction import extract, extract_lines
 from threadkeep.context.estimates import estimate_tokens
 from threadkeep.context.prompt import Source, assemble
@@ -55,7 +55,7 @@ from threadkeep.wire.decoding import decode_body
 from threadkeep.wire.messages import message_view
 
 TURN = TurnId("t")
-RULES = ContextRules(UTC, context_tokens=10**9)
+RULES = ContextRules(CardStyle(), context_tokens=10**9)
 _decoder = msgspec.json.Decoder(dict[str, object])
 
 
@@ -137,7 +137,9 @@ READERS: dict[str, Callable[[str], object]] = {
     "role": _compose,
     "chart": _chart,
     "request": _request,
-    "context as text": lambda text: to_context(_path(text).messages, summary=text, zone=UTC, thoughts=True),
+    "context as text": lambda text: to_context(
+        _path(text).messages, summary=text, cards=CardStyle(), thoughts=True
+    ),
     "recalled result": lambda text: (find_places(text, "a" * 200), find_places(text, text[:200])),
     "parts": lambda text: msgspec.json.encode([message_view(it) for it in _path(text).messages]),
     "agentx": _agentx,

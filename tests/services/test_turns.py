@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC
 from pathlib import Path
 from typing import cast
 
@@ -13,6 +12,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryModels, InMemoryTool
 from tests.making import ALICE, keep_agent, keep_conversation, spending_of
 from tests.services.running import follow, stored_events, until_shown
 from threadkeep.clock import system_clock
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.tool_results import TURN_ENDED
 from threadkeep.domain.caps import NO_CAPS, TurnCaps
 from threadkeep.domain.events import Text, ToolCalled, ToolResultStored, TurnEvent
@@ -100,7 +100,7 @@ class Talking:
             spending=spending_of(self.store, models),
             clock=system_clock,
         )
-        requests = ModelRequests(self.store, prompts, passages, UTC)
+        requests = ModelRequests(self.store, prompts, passages, CardStyle())
         model_replies = ModelReplies(self.store, equipment, requests, self.history, self.jobs)
         program_starts = ProgramStarts(self.store, self.node.programs)
         code_replies = CodeReplies(

@@ -6,6 +6,7 @@ from functools import partial
 
 from threadkeep.bootstrap.adapters import Adapters
 from threadkeep.clock import Clock
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.completion import Complete
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
@@ -58,8 +59,15 @@ async def start_background(
     document_jobs = DocumentJobs(
         store, document_files, ProcessExtractor(), adapters.embedder, clock, adapters.vector_index
     )
+    cards = CardStyle(settings.zone, settings.language)
     compactions = Compactions(
-        store, choice, adapters.allowances, clock, settings.zone, adapters.spending, caps
+        store,
+        choice,
+        adapters.allowances,
+        clock,
+        cards,
+        adapters.spending,
+        caps,
     )
     history = History(store, adapters.loops)
     started.push_async_callback(history.close)

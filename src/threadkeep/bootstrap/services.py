@@ -12,6 +12,7 @@ from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.programs import declare_programs
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
+from threadkeep.context.cards import CardStyle
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
@@ -212,7 +213,8 @@ def _build_parts(
 async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) -> TurnStarts:
     """What starts turns; those that the previous process left resume immediately."""
     store, node, caps = adapters.store, parts.node, parts.caps
-    requests = ModelRequests(store, parts.prompts, parts.passages, settings.zone)
+    cards = CardStyle(settings.zone, settings.language)
+    requests = ModelRequests(store, parts.prompts, parts.passages, cards)
     replies = ModelReplies(store, parts.equipment, requests, parts.background.history, parts.background.jobs)
     code_replies = CodeReplies(
         store,
@@ -248,9 +250,10 @@ def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: 
     store, clock, node = adapters.store, adapters.clock, parts.node
     turns, client_tools = Turns(store, node), ClientTools(parts.tools)
     history, days = parts.background.history, settings.retention_days
+    cards = CardStyle(settings.zone, settings.language)
     return _Talks(
         turns=turns,
-        conversations=Conversations(store, parts.agents, turns, history, clock, settings.zone, days),
+        conversations=Conversations(store, parts.agents, turns, history, clock, cards, days),
         client_tools=client_tools,
         sending=Sending(store, node, starts, client_tools, clock),
         approvals=Approvals(store, node, clock, parts.equipment.schemas),

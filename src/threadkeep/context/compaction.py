@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from datetime import tzinfo
 
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.completion import Complete
 from threadkeep.context.estimates import estimate_request_tokens, estimate_tokens
-from threadkeep.context.history import Rendering, render_card
+from threadkeep.context.history import Rendering
 from threadkeep.context.prompt import SUMMARY_HEADING
 from threadkeep.context.request import is_in_context
 from threadkeep.context.tool_results import describe_call
@@ -70,7 +70,7 @@ async def summarise(
     return summary or ""
 
 
-def describe(message: Message, zone: tzinfo) -> str | None:
+def describe(message: Message, cards: CardStyle) -> str | None:
     """A message for the model that summarises: its text and its tool calls with their results, in order.
 
     None if it has none of these.
@@ -78,7 +78,7 @@ def describe(message: Message, zone: tzinfo) -> str | None:
     if not message.on_path:
         return None
     if card := card_of(message.parts):
-        return f"User: {render_card(card, zone)}"
+        return f"User: {cards.render(card)}"
     speaker = "Assistant" if message.role is MessageRole.ASSISTANT else "User"
     lines = [line for part in message.parts if not is_blank(line := _line(part))]
     return f"{speaker}: " + "\n".join(lines) if lines else None
@@ -123,11 +123,11 @@ def extract(earlier: str | None, said: Iterable[str], *, most: int = MOST_EXTRAC
     return "\n".join([heading, *([_LEFT_OUT] if first else []), *lines[first:]])
 
 
-def context_tokens(message: Message, zone: tzinfo) -> int:
+def context_tokens(message: Message, cards: CardStyle) -> int:
     """The cost of a message in a request, with its tools' arguments and results."""
     if not is_in_context(message):
         return 0
-    sent = Rendering(zone=zone, thoughts=False, calls_as_blocks=True).messages_of(message)
+    sent = Rendering(cards, thoughts=False, calls_as_blocks=True).messages_of(message)
     return estimate_request_tokens(ModelRequest("", "", tuple(sent)))
 
 

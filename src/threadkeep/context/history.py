@@ -6,13 +6,13 @@ Every call has a result, however its turn ended, so every provider accepts the h
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import tzinfo
 from typing import Any
 
 import msgspec
 
 from threadkeep.context.attachments import NO_FILES, FileRules, form_key
 from threadkeep.context.call_ids import is_sendable_id
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.passages import passages_text
 from threadkeep.context.tool_names import outside_name
 from threadkeep.context.tool_results import (
@@ -25,7 +25,6 @@ from threadkeep.context.tool_results import (
     short_form,
     stored_text,
 )
-from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.mcp import OWN_SERVERS
 from threadkeep.domain.message import Message, MessageRole
@@ -39,8 +38,7 @@ from threadkeep.domain.parts import (
 )
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.retrieval import RetrievalHit
-from threadkeep.domain.text import is_blank, one_line
-from threadkeep.domain.times import time_in
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import MODEL_READS, ToolCall, ToolCallStatus, derived_id
 from threadkeep.ports.gateway import (
     Block,
@@ -53,7 +51,6 @@ from threadkeep.ports.gateway import (
 # Naming an enumeration's member is slow, and a long history has many calls.
 _WHOLE, _OK, _RUNNING = Form.WHOLE, ToolCallStatus.OK, ToolCallStatus.RUNNING
 
-MOST_SUMMARY_CHARACTERS = 500
 MOST_DESCRIBED_CHARACTERS = 2_000
 
 
@@ -61,7 +58,7 @@ MOST_DESCRIBED_CHARACTERS = 2_000
 class Rendering:
     """How messages are rendered for one request."""
 
-    zone: tzinfo
+    cards: CardStyle
     thoughts: bool
     """Whether earlier replies are sent with their reasoning."""
     calls_as_blocks: bool
@@ -97,7 +94,7 @@ class Rendering:
                 case TextPart(text=text) if not is_blank(text):
                     yield TextBlock(text)
                 case CardPart(card=card):
-                    yield TextBlock(render_card(card, self.zone))
+                    yield TextBlock(self.cards.render(card))
                 case FilePart():
                     form = self.forms.get(form_key(part), Form.WHOLE)
                     yield from self.files.blocks(part, form, self.payloads, text_tokens=text_tokens)
@@ -271,13 +268,3 @@ def model_name_of(call: ToolCall) -> str:
         return call.model_name
     is_own = not call.server or call.server in OWN_SERVERS
     return call.tool_name if is_own else outside_name(call.server, call.tool_name)
-
-
-def render_card(card: BriefingCard, zone: tzinfo) -> str:
-    """A briefing card as the model reads it."""
-    sent = time_in(card.sent_at, zone)
-    # One line each: a line break in somebody's text would start a line that looks like ours.
-    title, summary = one_line(card.title), one_line(card.summary)
-    if len(summary) > MOST_SUMMARY_CHARACTERS:
-        summary = summary[:MOST_SUMMARY_CHARACTERS] + "..."
-    return f"[简报 {sent:%Y-%m-%d %H:%M}]\n标题：{title}\n摘要：{summary}\n优先级：{card.priority}"

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 from itertools import chain, groupby
 from typing import Literal, NamedTuple
 
 from threadkeep.context.attachments import RECALL_FILE, FileRules, tokens_of_files
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.estimates import estimate_tokens
-from threadkeep.context.history import Rendering, render_card
+from threadkeep.context.history import Rendering
 from threadkeep.context.prompt import SUMMARY_HEADING, SYSTEM_PROMPT, Component, joined
 from threadkeep.context.rendering import (
     common_share,
@@ -57,7 +57,7 @@ class ContextMessage:
 class ContextRules:
     """How much of a conversation a model receives, and in which form."""
 
-    zone: tzinfo
+    cards: CardStyle
     context_tokens: int
     """How much the model reads and writes in one call."""
     context_messages: int = 0
@@ -119,7 +119,7 @@ def _counts(part: Part) -> bool:
 
 
 def to_context(
-    messages: Iterable[Message], *, summary: str | None, zone: tzinfo, thoughts: bool = False
+    messages: Iterable[Message], *, summary: str | None, cards: CardStyle, thoughts: bool = False
 ) -> list[ContextMessage]:
     """Messages, oldest first, as role and text, for engines that accept nothing else; the summary comes
     first.
@@ -127,7 +127,7 @@ def to_context(
     history = [
         ContextMessage("assistant" if message.role is MessageRole.ASSISTANT else "user", text)
         for message in messages
-        if is_in_context(message) and not is_blank(text := _as_text(message, zone, thoughts))
+        if is_in_context(message) and not is_blank(text := _as_text(message, cards, thoughts))
     ]
     return [ContextMessage("user", f"{SUMMARY_HEADING}{summary}"), *history] if summary else history
 
@@ -244,7 +244,7 @@ def _rendering(sources: Sources, rules: ContextRules) -> Rendering:
     if sources.found:
         passages[sources.question_id] = sources.found
     return Rendering(
-        zone=rules.zone,
+        cards=rules.cards,
         thoughts=rules.thoughts,
         calls_as_blocks=bool(sources.tools),
         files=FileRules(
@@ -330,7 +330,7 @@ def _receipt(
         tools=tuple(it.name for it in sources.tools),
         temperature=rules.temperature,
         max_tokens=rules.max_tokens,
-        zone=str(rules.zone),
+        zone=str(rules.cards.zone),
         token_estimate=overhead + window.tokens,
         dropped_messages=window.left_out,
         tools_sha256=hashes[0] if sources.tools else None,
@@ -344,10 +344,10 @@ def _receipt(
     )
 
 
-def _as_text(message: Message, zone: tzinfo, thoughts: bool) -> str:
+def _as_text(message: Message, cards: CardStyle, thoughts: bool) -> str:
     content = message.content
     if isinstance(content, BriefingCard):
-        return render_card(content, zone)
+        return cards.render(content)
     files = (file_line(it.file_name, it.media_type, it.size) for it in message.files)
     content = "\n".join([*files, *([content] if content else ())])
     if not thoughts:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 
 from threadkeep.context.attachments import NO_FILES, FileRules
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.history import Rendering
 from threadkeep.domain.events import (
@@ -192,7 +192,11 @@ class Replaying:
         parts = [part for part in self._folding.parts if isinstance(part, ToolCallPart)]
         known = self._known(
             Rendering(
-                UTC, thoughts=False, calls_as_blocks=bool(request.tools), files=files, payloads=payloads
+                CardStyle(),
+                thoughts=False,
+                calls_as_blocks=bool(request.tools),
+                files=files,
+                payloads=payloads,
             )
         )
         messages, batch, last = known.with_results(request.messages, self._steps)
@@ -233,7 +237,9 @@ class Replaying:
         self, payloads: Mapping[PayloadId, bytes | Lost], files: FileRules = NO_FILES
     ) -> Mapping[str, CallState]:
         """How far each tool call has come, by its id."""
-        rendering = Rendering(UTC, thoughts=False, calls_as_blocks=True, files=files, payloads=payloads)
+        rendering = Rendering(
+            CardStyle(), thoughts=False, calls_as_blocks=True, files=files, payloads=payloads
+        )
         return self._known(rendering).states()
 
     def _known(self, rendering: Rendering) -> "_KnownCalls":

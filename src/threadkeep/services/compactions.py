@@ -5,11 +5,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import tzinfo
 from functools import partial
 from typing import Any, NamedTuple
 
 from threadkeep.clock import Clock
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.compaction import (
     context_tokens,
     describe,
@@ -96,7 +96,7 @@ class Compactions:
         choice: ModelChoice,
         allowances: Allowances,
         clock: Clock,
-        zone: tzinfo,
+        cards: CardStyle,
         spending: Spending,
         caps: OperatorCaps = NO_CAPS,
     ) -> None:
@@ -105,7 +105,7 @@ class Compactions:
         self._choice = choice
         self._allowances = allowances
         self._clock = clock
-        self._zone = zone
+        self._cards = cards
         self._caps = caps
 
     async def compact(self, user: User, conversation_id: str, *, keep_last: int | None = None) -> Compaction:
@@ -197,7 +197,7 @@ class Compactions:
         for first in range(0, len(messages), DESCRIBED_AT_ONCE):
             some = messages[first : first + DESCRIBED_AT_ONCE]
             whole = await shown_messages(self._store.payloads, some)
-            said = await asyncio.to_thread(_describe, whole, max(len(archived) - first, 0), self._zone)
+            said = await asyncio.to_thread(_describe, whole, max(len(archived) - first, 0), self._cards)
             tokens += said.tokens
             texts += said.texts
             lines += said.lines
@@ -270,7 +270,7 @@ class _Described(NamedTuple):
     lines: list[str]
 
 
-def _describe(messages: Sequence[Message], archived: int, zone: tzinfo) -> _Described:
-    texts = [text for it in messages[:archived] if (text := describe(it, zone))]
+def _describe(messages: Sequence[Message], archived: int, cards: CardStyle) -> _Described:
+    texts = [text for it in messages[:archived] if (text := describe(it, cards))]
     lines = [line for it in messages[:archived] for line in extract_lines(it)]
-    return _Described([context_tokens(it, zone) for it in messages], texts, lines)
+    return _Described([context_tokens(it, cards) for it in messages], texts, lines)

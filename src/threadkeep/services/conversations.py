@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 
 from threadkeep.clock import Clock
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.request import ContextMessage, to_context
 from threadkeep.domain.agent import Agent, AgentSettings, ConversationMode
 from threadkeep.domain.compaction import Compaction
@@ -66,7 +66,7 @@ class Conversations:
         turns: Turns,
         history: History,
         clock: Clock,
-        zone: tzinfo,
+        cards: CardStyle,
         retention_days: int,
     ) -> None:
         self._store = store
@@ -75,7 +75,7 @@ class Conversations:
         self._history = history
         self._purges = FairSlots(PURGED_AT_ONCE, of_one=1)
         self._clock = clock
-        self._zone = zone
+        self._cards = cards
         self._retention_ms = retention_days * DAY_MS
 
     async def create(
@@ -202,7 +202,7 @@ class Conversations:
             to_context,
             latest,
             summary=compaction.summary if compaction else None,
-            zone=self._zone,
+            cards=self._cards,
             thoughts=habits.context_thoughts,
         )
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from datetime import UTC
 from typing import Any, Literal
 
 from threadkeep.clock import Clock
 from threadkeep.context.attachments import FileRules, files_in
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.history import Rendering, model_name_of, read_refs
 from threadkeep.context.request import rebuild_request
 from threadkeep.domain.agent import ANY_MODEL, Agent
@@ -225,7 +225,7 @@ class Reruns:
         refs = {ref for call in calls for ref in read_refs(call, is_short=False)}
         payloads = await self._load(turn, refs)
         rendering = Rendering(
-            UTC,
+            CardStyle(),
             thoughts=False,
             calls_as_blocks=bool(request.tools),
             files=FileRules(model.files, model.model.context_tokens),

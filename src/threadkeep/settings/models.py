@@ -146,6 +146,10 @@ class ModelSettings(SignInSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "budgets, such as Asia/Shanghai."
         ),
     ] = "UTC"
+    language: Annotated[
+        Literal["en", "zh"],
+        Meta(description="Language of the labels in briefings that the model reads: English or Chinese."),
+    ] = "zh"
 
     def check_gateway(self) -> None:
         """Rejects what is not an address, and gateways without a usable name."""

@@ -87,6 +87,11 @@ class _Page:
             "navigation": "".join(_navigation(tag, group) for tag, group in self._groups.items()),
             "operations": "".join(self._group(tag, group) for tag, group in self._groups.items()),
             "schemas": self._schemas.articles(),
+            "aliases": "".join(
+                _alias(alias, operation)
+                for operation in self._operations.values()
+                for alias in self._aliases.get(operation.id, [])
+            ),
         }
 
     def _group(self, tag: str, group: list[_Operation]) -> str:
@@ -96,14 +101,13 @@ class _Page:
 
     def _operation(self, operation: _Operation) -> str:
         spec, anchor, name = operation.spec, operation.id, operation.name
-        also = "".join(_alias(alias, operation) for alias in self._aliases.get(anchor, []))
         parameters = table(self._schemas.parameters(spec.get("parameters", [])))
         response = self._examples.response(spec)
         needs = f'<p class="note">{marked(_needs(spec))}</p>'
         return (
             f'<article id="{anchor}" aria-labelledby="{anchor}-name"><div class="description">'
             f'<h3 id="{anchor}-name"><a href="#{anchor}">{name}</a></h3>'
-            f'<p class="call">{operation.call}</p>{also}'
+            f'<p class="call">{operation.call}</p>'
             f"<p>{marked(spec['summary'])}</p><p>{marked(spec.get('description', ''))}</p>{needs}"
             f"{parameters and f'<h4>Parameters</h4>{parameters}'}{self._body(spec)}{self._responses(spec)}"
             f'<h4>Errors</h4>{code_list(operation.codes())}</div><div class="shown">'
@@ -148,7 +152,8 @@ def _alias(alias: _Operation, original: _Operation) -> str:
     known = {code for codes in original.codes().values() for code in codes}
     own = [f"`{code}`" for codes in alias.codes().values() for code in codes if code not in known]
     errors = f", with the error {marked(', '.join(own))}" if own else ""
-    return f'<p class="note" id="{alias.id}">Also {alias.call}{errors}</p>'
+    is_that = f'is <a href="#{original.id}">{original.name}</a>{errors}'
+    return f'<p class="note" id="{alias.id}">{alias.call} {is_that}</p>'
 
 
 def _curl(operation: _Operation, body: dict[str, object] | None) -> str:

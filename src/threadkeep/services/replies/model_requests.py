@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 
 from threadkeep.context.attachments import MOST_TEXT_BYTES, FileRules, form_key
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.history import read_refs
 from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.domain.agent import Agent
@@ -58,11 +58,11 @@ class PreparedRequest:
 class ModelRequests:
     """Loads the messages, files, passages and prompt that the model receives."""
 
-    def __init__(self, store: Store, prompts: Prompts, passages: Passages, zone: tzinfo) -> None:
+    def __init__(self, store: Store, prompts: Prompts, passages: Passages, cards: CardStyle) -> None:
         self._store = store
         self._prompts = prompts
         self._passages = passages
-        self._zone = zone
+        self._cards = cards
 
     async def prepare(
         self, agent: Agent, held: HeldTurn, model: ConnectedModel, state: TurnState
@@ -177,7 +177,7 @@ class ModelRequests:
         settings, temperature = agent.settings, begun_with.temperature
         limits = [it for it in (settings.max_tokens, begun_with.max_tokens) if it]
         return ContextRules(
-            zone=self._zone,
+            cards=self._cards,
             context_tokens=model.model.context_tokens,
             context_messages=settings.context_messages,
             result_tokens=settings.tool_result_tokens,
