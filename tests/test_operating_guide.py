@@ -81,6 +81,9 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
             sent = client.post(
                 "/api/chat", json={"content": "Why?"}, headers={"Accept": "application/json"}
             ).json()
+            metrics = client.get("/metrics").text
+        named = set(re.findall(r"`(threadkeep_\w+)", section("Metrics")))
+        assert named == set(re.findall(r"^# TYPE (\w+)", metrics, re.MULTILINE))
         commands = "\n".join(blocks("sh", "Running turns"))
         told = sh(commands, tmp_path, settings, TK=server.url, TURN=sent["turnId"])
         listed, workers, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
