@@ -1,5 +1,5 @@
 .POSIX:
-.PHONY: help check test compat newest corpus costs fuzz chaos crash audit run page packages screens types bench bench-peers performance conformance lock clean
+.PHONY: help check test compat newest corpus costs fuzz chaos crash audit run page packages release screens types bench bench-peers performance conformance lock clean
 
 PYTHON = .venv/bin/python
 COMPILE = pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11
@@ -58,6 +58,10 @@ page: ## build the web page after a change in web/
 packages: ## build the npm packages of web/packages as tarballs in dist/
 	@sh scripts/env page
 	@$(PYTHON) -m scripts.packages
+
+release: ## build wheel, source archive and npm packages into dist/, and prove that they work
+	@sh scripts/env dev
+	@$(PYTHON) -m scripts.release
 
 screens: ## take pictures of every screen (build/screens/index.html) and accept its outlines
 	@sh scripts/env dev

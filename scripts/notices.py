@@ -1,4 +1,4 @@
-"""Writes the licences of what the page contains: the npm packages of its bill of materials, with their own texts.
+"""Writes the licences of what the page contains: the texts of the npm packages in its bill of materials.
 
     python scripts/notices.py FILE
 
@@ -18,8 +18,8 @@ NAMED = ("licen", "notice", "copying", "unlicense")
 HEAD = """\
 Third-party notices
 
-Threadkeep's page contains parts of these packages from npm, each under its own licence. Their sources are what
-npm's registry has under the name and version given here.
+Threadkeep's page contains parts of these packages from npm, each under its own licence. npm's registry has
+their sources under these names and versions.
 """
 
 
@@ -37,7 +37,9 @@ def _entry(folder: Path) -> str:
     licence = _licence(manifest) or ("its own text" if texts else None)
     if licence is None:
         raise SystemExit(f"{manifest['name']} says no licence: don't bundle it.")
-    texts = texts or [f"Copyright: {_authors(manifest)}. Its licence's text is that of the others under {licence}."]
+    texts = texts or [
+        f"Copyright: {_authors(manifest)}. Its licence's text is that of the others under {licence}."
+    ]
     title = f"{manifest['name']} {manifest['version']} ({licence})"
     return "\n\n".join((f"{'=' * 80}\n{title}", *texts)) + "\n"
 

@@ -6,6 +6,7 @@ The same sources give the same bytes.
 """
 
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -29,8 +30,9 @@ def build(folder: Path = FOLDER) -> list[Path]:
 
 
 def version() -> str:
-    """The project's version, which its packages have, too."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    """The project's version, which its packages have, too; `0.2.0.dev0` is npm's `0.2.0-dev.0`."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    return re.sub(r"\.?(dev|a|b|rc)(\d+)$", r"-\1.\2", version)
 
 
 def _staged(name: str, place: Path) -> Path:

