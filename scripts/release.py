@@ -41,8 +41,7 @@ def main() -> None:
         raise SystemExit(f"No release: {why}")
     version = project_version(ROOT)
     page.install()
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="release-", dir=ROOT / "build") as folder:
+    with tempfile.TemporaryDirectory(prefix="threadkeep-release-") as folder:
         place = Path(folder)
         say(f"building {version} twice, from commit {_git(ROOT, 'rev-parse', '--short', 'HEAD')}")
         built, again = (_built(place / name) for name in ("one", "two"))
@@ -102,7 +101,7 @@ def _built(place: Path) -> list[Path]:
         page.SOURCE / "node_modules",
         source / "web" / "node_modules",
         symlinks=True,
-        copy_function=os.link,
+        copy_function=_link,
         ignore=shutil.ignore_patterns(".typeface", ".vite*"),
     )
     environment = {**os.environ, "SOURCE_DATE_EPOCH": _git(ROOT, "log", "-1", "--format=%ct")}
@@ -112,6 +111,13 @@ def _built(place: Path) -> list[Path]:
     _run([sys.executable, "-m", "scripts.packages", str(out)], source, environment)
     shutil.rmtree(source)
     return sorted(out.iterdir())
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # on another disk
+        shutil.copy2(source, target)
 
 
 def _compare(built: Sequence[Path], again: Sequence[Path]) -> None:
@@ -125,6 +131,11 @@ def _compare(built: Sequence[Path], again: Sequence[Path]) -> None:
 def _prove_metadata(built: Sequence[Path], wheel: Path) -> None:
     python = [str(it) for it in built if it.name.endswith((".whl", ".tar.gz"))]
     _run([str(_tools() / "twine"), "check", "--strict", *python], ROOT)
+    (sdist,) = (it for it in built if it.name.endswith(".tar.gz"))
+    with tarfile.open(sdist) as archive:
+        assert not [it for it in archive.getnames() if "node_modules" in it], (
+            "the source archive has npm's packages"
+        )
     with ZipFile(wheel) as archive:
         names = archive.namelist()
         (bill,) = (it for it in names if it.endswith("/sboms/threadkeep.cdx.json"))

@@ -91,11 +91,11 @@ LAYERS: dict[str, set[str]] = {
     }
     | COMMON,
     # Adapters.
-    "storage": {"search", "ports", "domain", "loops", "tasks"},
-    "gateways": {"networks", "ports", "domain", "sse", "tls"},
+    "storage": {"search", "ports", "domain", "extras", "loops", "tasks"},
+    "gateways": {"networks", "ports", "domain", "sse", "tls", "weights"},
     "mcp": {"confined", "networks", "ports", "domain", "program_log", "loops", "tasks", "tls", "version"},
     "tools": {"storage", "search", "ports", "domain"},
-    "retrieval": {"storage", "search", "confined", "ports", "domain"},
+    "retrieval": {"storage", "search", "confined", "ports", "domain", "weights"},
     "files": {"confined", "ports", "domain"},
     "schemas": {"confined", "ports", "domain", "fair_slots"},
     # What several adapters share: how a text is searched, and how a process is started, limited and ended.
@@ -108,6 +108,8 @@ LAYERS: dict[str, set[str]] = {
     "testing": {"bootstrap", "agents", "client", "http", "log", "storage", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},
     "choices": set(),
+    "extras": {"version"},
+    "weights": set(),
     "clock": set(),
     "aside": {"domain"},
     "fair_slots": {"domain"},

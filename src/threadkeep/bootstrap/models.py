@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 from threadkeep.domain.guide import GUIDE_MODEL
@@ -14,7 +13,6 @@ from threadkeep.gateways.endpoint import Endpoint
 from threadkeep.gateways.guide import GuideGateway
 from threadkeep.gateways.http import open_transport
 from threadkeep.gateways.known_models import known_models
-from threadkeep.gateways.llama import WEIGHTS_PACKAGE
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.gateways.openai import OPENAI
 from threadkeep.gateways.provider_api import ProviderGateway
@@ -22,6 +20,7 @@ from threadkeep.gateways.registry import ConfiguredGateway, GatewayRegistry
 from threadkeep.gateways.responses import RESPONSES
 from threadkeep.gateways.tester import ProviderTester
 from threadkeep.settings import Settings
+from threadkeep.weights import DEMONSTRATION, weights_folder
 
 PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
 
@@ -29,7 +28,7 @@ PROVIDER_APIS = {api.name: api for api in (ANTHROPIC, OPENAI, RESPONSES)}
 def has_model(settings: Settings) -> bool:
     """Whether the default gateway has a model: by key, by address, or in this process."""
     if settings.gateway == "local":
-        return bool(settings.model) or find_spec(WEIGHTS_PACKAGE) is not None
+        return bool(settings.model) or weights_folder(DEMONSTRATION.package) is not None
     return bool(settings.gateway_api_key or settings.gateway_url)
 
 

@@ -36,6 +36,9 @@ class Command:
 # In the order in which `threadkeep --help` lists them.
 COMMANDS = (
     Command("serve", "threadkeep.cli.serve", "run the server"),
+    Command(
+        "demo", "threadkeep.cli.demo", "download the demonstration model and the one for semantic search"
+    ),
     Command("open", "threadkeep.cli.open_page", "open the page in a browser"),
     Command("chat", "threadkeep.cli.chat", "chat with an agent in the terminal"),
     Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),

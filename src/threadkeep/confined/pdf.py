@@ -5,7 +5,7 @@ from typing import Any
 
 from threadkeep.ports.documents import ExtractionFailed, PasswordRequired
 
-NEEDS_EXTRA = "This server can't read {} files. The operator can run pip install 'threadkeep[documents]'."
+NEEDS_EXTRA = "This server can't read {} files. `threadkeep doctor` tells its operator how to change that."
 
 
 def open_pdf(path: Path) -> Any:

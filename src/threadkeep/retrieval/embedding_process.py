@@ -1,11 +1,15 @@
-"""The process that embeds documents: reads a JSON list of texts per line, writes one of vectors."""
+"""The process that embeds documents: reads a JSON list of texts per line, writes one of vectors.
+
+Its argument is the folder of the weights.
+"""
 
 import base64
 import json
 import os
 import sys
+from pathlib import Path
 
-from threadkeep.retrieval.minilm import MiniLM, weights_folder
+from threadkeep.retrieval.minilm import MiniLM
 
 TEXTS_AT_ONCE = 8
 
@@ -13,9 +17,7 @@ TEXTS_AT_ONCE = 8
 def main() -> None:
     """Reports line by line until the input ends."""
     os.nice(10)
-    folder = weights_folder()
-    assert folder is not None
-    model = MiniLM(folder)
+    model = MiniLM(Path(sys.argv[1]))
     for line in sys.stdin.buffer:
         texts: list[str] = json.loads(line)
         vectors: list[str] = []

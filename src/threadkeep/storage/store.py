@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from threadkeep.domain.errors import SettingsError
+from threadkeep.extras import adding
 from threadkeep.loops import Loops
 from threadkeep.storage.agent_settings import reseal_settings
 from threadkeep.storage.agents import SqlAgents
@@ -169,7 +170,7 @@ def _postgres() -> "type[PostgresDatabase]":
     try:
         from threadkeep.storage.database.postgres import PostgresDatabase  # noqa: PLC0415 - an extra
     except ImportError as exc:
-        raise SettingsError("PostgreSQL requires an extra: pip install 'threadkeep[postgres]'.") from exc
+        raise SettingsError(f"PostgreSQL requires an extra. Run: {adding('postgres')}") from exc
     return PostgresDatabase
 
 
