@@ -30,8 +30,12 @@ def build(folder: Path = FOLDER) -> list[Path]:
 
 
 def version() -> str:
-    """The project's version, which its packages have, too; `0.2.0.dev0` is npm's `0.2.0-dev.0`."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    """The project's version, which its packages have, too."""
+    return npm_version(tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+
+
+def npm_version(version: str) -> str:
+    """A version of Python as npm writes it: `0.2.0.dev0` is `0.2.0-dev.0`."""
     return re.sub(r"\.?(dev|a|b|rc)(\d+)$", r"-\1.\2", version)
 
 

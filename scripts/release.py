@@ -177,8 +177,14 @@ def _prove_uvx(wheel: Path, wheelhouse: Path, place: Path) -> None:
 
 
 def _bare(home: Path, programs: Path) -> Mapping[str, str]:
-    """The environment of somebody who has only these programs, and nothing configured."""
-    return {"PATH": str(programs), "HOME": str(home), "LANG": "C.UTF-8", "PIP_CONFIG_FILE": os.devnull}
+    """The environment of somebody without git and node, and without any configuration."""
+    system = home / "system"
+    system.mkdir()
+    for found in Path("/usr/bin").iterdir():
+        if not found.name.startswith(("git", "node", "npm", "npx")):
+            (system / found.name).symlink_to(found)
+    path = f"{programs}{os.pathsep}{system}"
+    return {"PATH": path, "HOME": str(home), "LANG": "C.UTF-8", "PIP_CONFIG_FILE": os.devnull}
 
 
 def _serves(threadkeep: Sequence[str], folder: Path, environment: Mapping[str, str]) -> float:

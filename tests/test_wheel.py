@@ -43,6 +43,10 @@ def test_wheel_carries_the_page_and_records_its_bill_of_materials(wheel: Path) -
         (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
         assert "threadkeep/page/index.html" in names
         assert "threadkeep/py.typed" in names
+        assert "threadkeep/weights.lock" in names
+        licences = archive.read("threadkeep/page/third-party-notices.txt").decode()
+        assert "\nreact 19." in licences
+        assert "Apache ECharts" in licences
         assert (
             "threadkeep/page/assets/inter-license.txt" in names
         )  # the typeface's, which comes with its pieces
