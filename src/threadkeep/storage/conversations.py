@@ -30,7 +30,7 @@ from threadkeep.storage.purging import (
     purge,
 )
 from threadkeep.storage.secrets import SecretBox
-from threadkeep.storage.sessions import kept_session, sealed_session, session_hash
+from threadkeep.storage.session_ids import kept_session, sealed_session, session_hash
 from threadkeep.storage.text_bytes import ROW_BYTES, byte_length
 from threadkeep.storage.users import ENSURE_USER
 

@@ -49,7 +49,7 @@ from threadkeep.storage.running.absences import SqlAbsences
 from threadkeep.storage.running.active_turns import SqlActiveTurns
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
-from threadkeep.storage.sessions import seal_sessions
+from threadkeep.storage.session_ids import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog

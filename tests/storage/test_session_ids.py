@@ -67,7 +67,7 @@ async def test_session_id_that_is_replaced_opens_nothing_any_more(database: Data
 async def test_session_ids_of_the_version_before_are_sealed_at_the_first_start(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("threadkeep.storage.sessions._AT_ONCE", 2)
+    monkeypatch.setattr("threadkeep.storage.session_ids._AT_ONCE", 2)
     conversations = [await begin(database, None) for _ in range(5)]
     ids = [it.session_id.reveal() for it in conversations]
     for conversation, session_id in zip(conversations, ids, strict=True):
