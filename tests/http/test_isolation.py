@@ -24,8 +24,12 @@ from tests.making import (
     keep_turn,
     make_compaction,
 )
-from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.clock import system_clock
+from threadkeep.domain.ids import AgentId, UserId, new_uuid
 from threadkeep.domain.import_run import ImportStatus
+from threadkeep.domain.sign_in.session import INVITATION, SignedIn, required_hash
+from threadkeep.domain.user import UserRole
+from threadkeep.services.sign_in.sessions import new_session
 
 SECRET_WORDS = "alices-own-words"
 MADE_ON = "2027-01-15"
@@ -42,6 +46,8 @@ NOT_FOUND = {
     "message_id": "CONVERSATION_NOT_FOUND",  # as well
     "request_id": "TURN_NOT_FOUND",  # found through its turn only
     "key_id": "KEY_NOT_FOUND",
+    "session_id": "SESSION_NOT_FOUND",
+    "invitation_id": "INVITATION_NOT_FOUND",
     "memory_id": "AGENT_NOT_FOUND",  # found through its agent only
     "share": "SHARE_NOT_FOUND",
     "import_id": "IMPORT_NOT_FOUND",
@@ -91,6 +97,7 @@ class Alice:
     request_id: str
     file_id: str
     key_id: str
+    session_id: str
     memory_id: str
     share_id: str
     import_id: str
@@ -110,6 +117,8 @@ class Alice:
             "request_id": [self.request_id],
             "file_id": [self.file_id, self.file_id.upper()],
             "key_id": [self.key_id],
+            "session_id": [self.session_id, self.session_id.upper()],
+            "invitation_id": [new_uuid()],  # only admins name one
             "memory_id": [self.memory_id],
             # By its id, nobody else does anything with it; its token is for whoever has it.
             "share": [self.share_id, self.share_id.upper()],
@@ -138,6 +147,7 @@ class Alice:
             await items(self.client, f"/api/conversations/{self.conversation['id']}/shares"),
             await items(self.client, "/api/imports"),
             await items(self.client, "/api/keys"),
+            await items(self.client, "/api/me/sessions"),
         ]
 
 
@@ -168,6 +178,10 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
     file_id = await keep_file(api.store, words=f"{SECRET_WORDS} file")
     made_key = await alice.post("/api/keys", json={"name": f"{SECRET_WORDS} key", "scopes": ["read"]})
     key_id = made_key.json()["id"]
+    session, token = new_session(UserId("alice"), INVITATION, f"{SECRET_WORDS} browser", system_clock())
+    await api.store.sessions.start(
+        session, required_hash(token), SignedIn(id=UserId("alice"), role=UserRole.USER)
+    )
     memory = await keep_memory(api.store, AgentId(agent["id"]), f"{SECRET_WORDS} memory")
     share_id = (await alice.post(f"/api/conversations/{made[0]['id']}/shares", json={})).json()["id"]
     imported = make_run(file_name=f"{SECRET_WORDS} file")
@@ -182,6 +196,7 @@ async def her(api: Api, alice: httpx.AsyncClient) -> Alice:
         asked.request_id,
         file_id,
         key_id,
+        session.id,
         memory.id,
         share_id,
         imported.id,

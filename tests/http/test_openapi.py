@@ -266,6 +266,8 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
         "/api/imports",
         "/api/keys",
         "/api/models",
+        "/api/sign-in/invitation",
+        "/api/sign-in/invitation/accept",
     }
     assert bool(operation.path_names) == bool(operation.codes(404)) or finds_more
     if operation.body or operation.query_names:
@@ -299,6 +301,16 @@ async def tip_of(api: Api, conversation: Json) -> str | None:
     return (await stored(api, conversation)).tip_id
 
 
+# Gateways need a provider: tests/http/api/test_gateways.py. Sessions and invitations need a browser:
+# tests/http/sign_in/test_sessions.py.
+TRIED_ELSEWHERE = (
+    "/api/admin/gateways",
+    "/api/admin/invitations",
+    "/api/sign-in/invitation",
+    "/api/me/sessions/",
+)
+
+
 async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.AsyncClient):
     """Calls every operation with a good request; `check_response` looks at each response."""
     agent = await new_agent(alice)
@@ -322,8 +334,8 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
     share = make_share(await stored(api, conversation), files=frozenset({shared_file}))
     await api.store.shares.add(share, token_hash(share_token), most=1)
     admin = api.as_user("root", admin=True)
-    # Those of gateways need a provider: tests/http/api/test_gateways.py calls them.
-    tried = [operation for operation in OPERATIONS if not operation.path.startswith("/api/admin/gateways")]
+    await api.as_user("carl").get("/api/me")
+    tried = [operation for operation in OPERATIONS if not operation.path.startswith(TRIED_ELSEWHERE)]
     last = [operation for operation in tried if operation.method == "DELETE"]
     for operation in [it for it in tried if it not in last]:
         client = admin if operation.path.startswith("/api/admin") else alice
@@ -341,6 +353,7 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
             "share": share_token,
             "number": "2",
             "import_id": imported.id,
+            "user_id": "carl",
             "briefing_id": (await keep_briefing(api.store, AgentId(agent["id"]))).id,
             "memory_id": (await keep_memory(api.store, AgentId(agent["id"]), "Likes tea.")).id,
         }

@@ -334,6 +334,19 @@ CREATE TABLE tk_imports (
     CONSTRAINT tk_imports_pkey PRIMARY KEY (id),
     CONSTRAINT tk_imports_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
+CREATE TABLE tk_invitations (
+    accepted_at bigint,
+    created_at bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    id uuid NOT NULL,
+    invited_by text,
+    role text NOT NULL,
+    token_hash text NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_invitations_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_invitations_role_check CHECK ((role = ANY (ARRAY['user'::text, 'admin'::text]))),
+    CONSTRAINT tk_invitations_token_hash_key UNIQUE (token_hash)
+);
 CREATE TABLE tk_jobs (
     arguments text NOT NULL,
     attempts bigint NOT NULL,
@@ -610,6 +623,19 @@ CREATE TABLE tk_seen_tools (
     CONSTRAINT tk_seen_tools_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES tk_agents(id) ON DELETE CASCADE,
     CONSTRAINT tk_seen_tools_pkey PRIMARY KEY (agent_id, server)
 );
+CREATE TABLE tk_sessions (
+    created_at bigint NOT NULL,
+    device text NOT NULL,
+    ends_at bigint NOT NULL,
+    id uuid NOT NULL,
+    last_used_at bigint NOT NULL,
+    token_hash text NOT NULL,
+    user_id text NOT NULL,
+    way text NOT NULL,
+    CONSTRAINT tk_sessions_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_sessions_token_hash_key UNIQUE (token_hash),
+    CONSTRAINT tk_sessions_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
 CREATE TABLE tk_shares (
     conversation_id uuid NOT NULL,
     created_at bigint NOT NULL,
@@ -744,9 +770,17 @@ CREATE TABLE tk_turns (
 CREATE TABLE tk_users (
     created_at bigint NOT NULL,
     deleted_at bigint,
+    groups text NOT NULL DEFAULT '[]'::text,
     id text NOT NULL,
     instructions text NOT NULL DEFAULT ''::text,
-    CONSTRAINT tk_users_pkey PRIMARY KEY (id)
+    invited boolean NOT NULL DEFAULT false,
+    name text,
+    role text,
+    suspended_at bigint,
+    suspended_by text,
+    CONSTRAINT tk_users_pkey PRIMARY KEY (id),
+    CONSTRAINT tk_users_role_check CHECK ((role = ANY (ARRAY['user'::text, 'admin'::text]))),
+    CONSTRAINT tk_users_suspended_by_check CHECK ((suspended_by = ANY (ARRAY['admin'::text, 'provider'::text])))
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL,
@@ -829,6 +863,9 @@ CREATE UNIQUE INDEX tk_former_spending_pkey ON public.tk_former_spending USING b
 CREATE UNIQUE INDEX tk_gateways_pkey ON public.tk_gateways USING btree (name);
 CREATE INDEX tk_import_user ON public.tk_imports USING btree (user_id, started_at);
 CREATE UNIQUE INDEX tk_imports_pkey ON public.tk_imports USING btree (id);
+CREATE INDEX tk_invitations_of_user ON public.tk_invitations USING btree (user_id);
+CREATE UNIQUE INDEX tk_invitations_pkey ON public.tk_invitations USING btree (id);
+CREATE UNIQUE INDEX tk_invitations_token_hash_key ON public.tk_invitations USING btree (token_hash);
 CREATE INDEX tk_jobs_alike ON public.tk_jobs USING btree (kind, arguments);
 CREATE INDEX tk_jobs_due ON public.tk_jobs USING btree (kind, run_at);
 CREATE UNIQUE INDEX tk_jobs_pkey ON public.tk_jobs USING btree (id);
@@ -883,6 +920,9 @@ CREATE INDEX tk_runs_complete ON public.tk_runs USING btree (conversation_id, ru
 CREATE UNIQUE INDEX tk_runs_pkey ON public.tk_runs USING btree (conversation_id, run_id);
 CREATE UNIQUE INDEX tk_searchable_pkey ON public.tk_searchable USING btree (conversation_id);
 CREATE UNIQUE INDEX tk_seen_tools_pkey ON public.tk_seen_tools USING btree (agent_id, server);
+CREATE INDEX tk_sessions_of_user ON public.tk_sessions USING btree (user_id);
+CREATE UNIQUE INDEX tk_sessions_pkey ON public.tk_sessions USING btree (id);
+CREATE UNIQUE INDEX tk_sessions_token_hash_key ON public.tk_sessions USING btree (token_hash);
 CREATE INDEX tk_share_conversation ON public.tk_shares USING btree (conversation_id, created_at);
 CREATE UNIQUE INDEX tk_shares_hash_key ON public.tk_shares USING btree (hash);
 CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);

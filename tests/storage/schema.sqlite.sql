@@ -35,6 +35,7 @@ CREATE INDEX tk_files_by_user ON tk_files (user_id);
 CREATE INDEX tk_files_unsent ON tk_files (unsent_since) WHERE unsent_since IS NOT NULL;
 CREATE INDEX tk_files_unsent_of_user ON tk_files (user_id) WHERE unsent_since IS NOT NULL;
 CREATE INDEX tk_import_user ON tk_imports (user_id, started_at);
+CREATE INDEX tk_invitations_of_user ON tk_invitations (user_id);
 CREATE INDEX tk_jobs_alike ON tk_jobs (kind, arguments);
 CREATE INDEX tk_jobs_due ON tk_jobs (kind, run_at);
 CREATE INDEX tk_key_user ON tk_keys (user_id, created_at);
@@ -64,6 +65,7 @@ CREATE INDEX tk_reservation_user ON tk_reservations (user_id);
 CREATE INDEX tk_reservations_turn ON tk_reservations (turn_id) WHERE turn_id IS NOT NULL;
 CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RUNNING';
 CREATE INDEX tk_runs_complete ON tk_runs (conversation_id, run_id) WHERE has_start AND has_end;
+CREATE INDEX tk_sessions_of_user ON tk_sessions (user_id);
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
 CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_states_conversation ON tk_states (conversation_id);
@@ -360,6 +362,16 @@ CREATE TABLE tk_imports (
     noted_at bigint NOT NULL,
     ended_at bigint
 );
+CREATE TABLE tk_invitations (
+    id uuid NOT NULL PRIMARY KEY,
+    token_hash text NOT NULL UNIQUE,
+    user_id text NOT NULL,
+    role text NOT NULL CHECK (role IN ('user', 'admin')),
+    invited_by text,
+    created_at bigint NOT NULL,
+    expires_at bigint NOT NULL,
+    accepted_at bigint
+);
 CREATE TABLE tk_jobs (
     id uuid NOT NULL PRIMARY KEY,
     kind text NOT NULL,
@@ -584,6 +596,16 @@ CREATE TABLE tk_seen_tools (
     seen text NOT NULL,
     PRIMARY KEY (agent_id, server)
 );
+CREATE TABLE tk_sessions (
+    id uuid NOT NULL PRIMARY KEY,
+    user_id text NOT NULL REFERENCES tk_users (id) ON DELETE CASCADE,
+    token_hash text NOT NULL UNIQUE,
+    way text NOT NULL,
+    device text NOT NULL,
+    created_at bigint NOT NULL,
+    last_used_at bigint NOT NULL,
+    ends_at bigint NOT NULL
+);
 CREATE TABLE tk_shares (
     id uuid NOT NULL PRIMARY KEY,
     conversation_id uuid NOT NULL REFERENCES tk_conversations (id) ON DELETE CASCADE,
@@ -696,7 +718,13 @@ CREATE TABLE tk_users (
     id text NOT NULL PRIMARY KEY,
     created_at bigint NOT NULL,
     instructions text NOT NULL DEFAULT '',
-    deleted_at bigint
+    deleted_at bigint,
+    name text,
+    role text CHECK (role IN ('user', 'admin')),
+    groups text NOT NULL DEFAULT '[]',
+    suspended_at bigint,
+    suspended_by text CHECK (suspended_by IN ('admin', 'provider')),
+    invited boolean NOT NULL DEFAULT FALSE
 );
 CREATE TABLE tk_vectors (
     chunk_id bigint NOT NULL PRIMARY KEY REFERENCES tk_chunks (id) ON DELETE CASCADE,

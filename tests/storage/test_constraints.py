@@ -155,6 +155,14 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": new_uuid(), "user_id": at.user, "name": "n", "prefix": "tk_", "hash": new_uuid(),
         "scopes": "[]", "is_admin": False, "may_run_programs": False, "created_at": NOW,
     },
+    "tk_sessions": lambda at: {
+        "id": new_uuid(), "user_id": at.user, "token_hash": new_uuid(), "way": "invitation", "device": "d",
+        "created_at": NOW, "last_used_at": NOW, "ends_at": NOW,
+    },
+    "tk_invitations": lambda at: {
+        "id": new_uuid(), "token_hash": new_uuid(), "user_id": at.user, "role": "user", "created_at": NOW,
+        "expires_at": NOW,
+    },
     "tk_shares": lambda at: {
         "id": new_uuid(), "conversation_id": at.conversation, "message_id": at.message, "hash": new_uuid(),
         "title": "", "runs": "[[1,1]]", "files": "[]", "with_tools": True, "created_at": NOW,
@@ -277,6 +285,7 @@ async def test_unknown_words_are_refused(database: Database, place: Place):
         ("tk_reservations", "purpose", "fun"),
         ("tk_spending", "scope", "world"),
         ("tk_feedback", "rating", "so-so"),
+        ("tk_invitations", "role", "owner"),
     ):
         await refused(database, table, place, **{column: word})
 

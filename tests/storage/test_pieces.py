@@ -470,17 +470,18 @@ async def test_user_whose_deletion_goes_on_counts_as_deleted(database: Database)
     await keep_rich(store, await keep_agent(store, BOB))
     with pytest.raises(StorageUnavailable):
         await (await store_with(Pieces(database, ends_before=2))).users.delete(ALICE, LONG_AGO)
-    begun = await store.users.deleted_at(ALICE)
-    assert begun is not None and begun > LONG_AGO  # as of now: who signs in meanwhile is refused, too
+    begun = await store.users.standing(ALICE)
+    assert begun.deleted_at > LONG_AGO  # as of now: who signs in meanwhile is refused, too
     assert await store.users.half_deleted() == [ALICE]
     await clean_up(store)
-    assert await store.users.deleted_at(ALICE) == NOW
+    assert (await store.users.standing(ALICE)).deleted_at == NOW
     assert await store.users.half_deleted() == []
 
 
 BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_call_receipts", "tk_file_uses"}
 FEW_OF_A_USER = {
     "tk_allowances", "tk_collections", "tk_imports", "tk_keys", "tk_reservations", "tk_agents",
+    "tk_sessions",
     "tk_contents",  # with the files
 }  # fmt: skip
 FEW_OF_AN_AGENT = {"tk_collections", "tk_seen_tools"}

@@ -33,7 +33,7 @@ from threadkeep.bootstrap.programs import load_agents
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
-from threadkeep.bootstrap.stores import opened_jobs_and_store, reading_store
+from threadkeep.bootstrap.stores import opened_jobs_and_store, reading_store, store_beside_server
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.metrics import render
 from threadkeep.http.siblings import Siblings
@@ -56,6 +56,7 @@ __all__ = [
     "load_agents",
     "opened_jobs_and_store",
     "reading_store",
+    "store_beside_server",
 ]
 
 

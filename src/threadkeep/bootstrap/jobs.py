@@ -135,6 +135,8 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         unreferenced_payloads=store.payloads.collect,
         abandoned_reservations=lambda: services.spending.charge_abandoned(clock() - HOUR_MS),
         repeatable_requests=lambda: store.repeats.forget_old(clock() - DAY_MS),
+        ended_sessions=services.sessions.sweep,
+        ended_invitations=services.invitations.sweep,
         past_spending=lambda: store.ledger.forget_spending(services.spending.today),
     )
     return Hourly(hourly.by_name, services.loops)

@@ -70,6 +70,10 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
+from threadkeep.services.sign_in.attempts import Attempts
+from threadkeep.services.sign_in.invitations import Invitations
+from threadkeep.services.sign_in.known_users import KnownUsers
+from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -273,6 +277,7 @@ def _build_services(
         talks.approvals,
     )
     running_turns, keys = RunningTurns(store, parts.node, clock), Keys(store, agents, clock)
+    sessions, rules = Sessions(store, clock), settings.sign_in_rules
     return Services(
         agents=agents,
         agent_copies=AgentCopies(agents, parts.prompt_files),
@@ -319,9 +324,14 @@ def _build_services(
         choice=parts.equipment.choice,
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
-        users=_build_users(settings, adapters, parts, running_turns, keys),
+        users=_build_users(settings, adapters, parts, running_turns, keys, sessions),
         workers=Workers(store, parts.node),
         keys=keys,
+        sessions=sessions,
+        invitations=Invitations(store, sessions, rules, clock),
+        attempts=Attempts(),
+        known_users=KnownUsers(store, sessions, keys, running_turns, clock),
+        sign_in_rules=rules,
         user_events=user_events,
         metrics=adapters.metrics,
         loops=adapters.loops,
@@ -343,10 +353,15 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
 
 
 def _build_users(
-    settings: Settings, adapters: Adapters, parts: _Parts, running_turns: RunningTurns, keys: Keys
+    settings: Settings,
+    adapters: Adapters,
+    parts: _Parts,
+    running_turns: RunningTurns,
+    keys: Keys,
+    sessions: Sessions,
 ) -> Users:
     servers = PersonalServers(adapters.pool, settings.workspaces)
-    return Users(adapters.store, running_turns, parts.prompts, servers, keys, adapters.clock)
+    return Users(adapters.store, running_turns, parts.prompts, servers, keys, sessions, adapters.clock)
 
 
 def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) -> ImportRuns:

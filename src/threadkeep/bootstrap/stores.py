@@ -10,8 +10,9 @@ from threadkeep.clock import system_clock
 from threadkeep.services.agents import Agents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.settings import Settings
+from threadkeep.storage.database.beside import BesideServer
 from threadkeep.storage.jobs import SqlJobs
-from threadkeep.storage.store import Store, open_snapshot, store_on, store_reading
+from threadkeep.storage.store import Store, open_snapshot, sqlite_path, store_on, store_reading
 
 
 @asynccontextmanager
@@ -25,6 +26,20 @@ async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[SqlJ
         yield SqlJobs(database), store
     finally:
         await database.close()
+
+
+@asynccontextmanager
+async def store_beside_server(settings: Settings) -> AsyncGenerator[Store]:
+    """The store for a small write of a command, even while a server runs; makes the database if need be."""
+    if settings.on_sqlite and (path := sqlite_path(settings.database)).exists():
+        database = await BesideServer.open(path)
+        try:
+            yield await store_reading(database)
+        finally:
+            await database.close()
+        return
+    async with opened_jobs_and_store(settings) as (_, store):
+        yield store
 
 
 @asynccontextmanager

@@ -44,6 +44,7 @@ COMMANDS = (
     Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),
     Command("rerun", "threadkeep.cli.rerun", "run turns again with other models, and compare the answers"),
     Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
+    Command("invite", "threadkeep.cli.invite", "print a link that signs somebody in, once"),
     Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
     Command("mcp", "threadkeep.cli.mcp", "run a built-in MCP server over stdin and stdout"),
     Command(

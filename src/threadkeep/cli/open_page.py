@@ -40,7 +40,8 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
             f"The server at {url} doesn't accept the token in {settings.data.absolute()}. Run this in the "
             "folder where you started the server, or name its data folder with --data."
         )
-    address = f"{url}#token={token}" if token else url
+    rules = settings.sign_in_rules
+    address = f"{url}#token={token}" if token else rules.public_url.text if rules.public_url else url
     if given.print:
         print(address)
     elif not webbrowser.open(_way_to(settings.data, address) if token else address):

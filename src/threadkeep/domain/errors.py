@@ -23,6 +23,8 @@ ThreadkeepError
 │   ├── ModelNotFound              no gateway has it
 │   ├── GatewayNotFound
 │   ├── KeyNotFound
+│   ├── SessionNotFound
+│   ├── InvitationNotFound
 │   ├── ImportNotFound
 │   ├── ShareNotFound
 │   ├── RoleNotFound               the agent has no such role; the message lists those it has
@@ -57,6 +59,8 @@ ThreadkeepError
 │   └── IllegalTransition          the current state doesn't allow this step
 ├── ApprovalExpired                nobody answered in time, or the turn has ended
 ├── EventsExpired                  the events of an old turn have been deleted
+├── InvitationEnded                it was used already, or has expired
+├── OtherUserSignedIn              this browser is signed in as somebody else
 ├── PreconditionFailed
 ├── RateLimited                    the user has reached a rate limit
 ├── AgentAbsent                    the agent is a program that nobody runs
@@ -213,6 +217,14 @@ class KeyNotFound(NotFound):
     code, noun = "KEY_NOT_FOUND", "key"
 
 
+class SessionNotFound(NotFound):
+    code, noun = "SESSION_NOT_FOUND", "session"
+
+
+class InvitationNotFound(NotFound):
+    code, noun = "INVITATION_NOT_FOUND", "invitation"
+
+
 class ImportNotFound(NotFound):
     code, noun = "IMPORT_NOT_FOUND", "import"
 
@@ -343,6 +355,18 @@ class Conflict(ThreadkeepError):
     """The resource has changed in the meantime; read it again."""
 
     code = "CONFLICT"
+
+
+class OtherUserSignedIn(Conflict):
+    """This browser is signed in as somebody else, `details.userId`; a person must agree to switch."""
+
+    code = "OTHER_USER_SIGNED_IN"
+
+
+class InvitationEnded(ThreadkeepError):
+    """The invitation was used already, or has expired; ask for a new one."""
+
+    code = "INVITATION_ENDED"
 
 
 class TurnInProgress(Conflict):

@@ -22,6 +22,8 @@ MemoryId = NewType("MemoryId", str)
 KeyId = NewType("KeyId", str)
 ShareId = NewType("ShareId", str)
 ImportId = NewType("ImportId", str)
+SessionId = NewType("SessionId", str)
+InvitationId = NewType("InvitationId", str)
 
 FIRST_UUID = "00000000-0000-0000-0000-000000000000"
 LAST_UUID = "ffffffff-ffff-ffff-ffff-ffffffffffff"

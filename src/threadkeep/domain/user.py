@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest, Unauthenticated
-from threadkeep.domain.ids import AgentId, KeyId, UserId
+from threadkeep.domain.ids import AgentId, KeyId, SessionId, UserId
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.text import check_storable, is_blank
 
@@ -52,6 +52,12 @@ class User:
     """When the token that signs them in was issued; 0 if it doesn't say, None if there is none."""
     key: Key | None = None
     """The API key that signs them in; None for a person."""
+    session_id: SessionId | None = field(default=None, compare=False)
+    """The session that signs them in, in a browser."""
+    name: str | None = field(default=None, compare=False)
+    """What their sign-in calls them."""
+    groups: tuple[str, ...] = field(default=(), compare=False)
+    """The groups that their sign-in says they are in."""
 
     @property
     def is_admin(self) -> bool:

@@ -128,7 +128,7 @@ class Route:
     `creates` says that it makes something new, so that it takes an `Idempotency-Key`; if it `shows_secret`,
     its response is not kept for repetitions. `begins_turn` says that a key is stored with the turn instead: a
     repetition follows that.
-    `says_more_to_admins` recognizes who asks although nobody has to sign in.
+    `recognizes_users` says that it tells who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `stores` says what it adds to what its user has: by default POST and PUT create something, PATCH changes a
@@ -151,7 +151,7 @@ class Route:
     shows_secret: bool = False
     begins_turn: bool = False
     signed_in: bool = True
-    says_more_to_admins: bool = False
+    recognizes_users: bool = False
     opens_share: bool = False
     stores: Stores | None = None
     most_body_bytes: int | None = SMALL_BODY_BYTES

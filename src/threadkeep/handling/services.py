@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
+from threadkeep.domain.sign_in.session import SignInRules
 from threadkeep.imports.runs import ImportRuns
 from threadkeep.loops import Loops
 from threadkeep.metrics import Metrics
@@ -41,6 +42,10 @@ from threadkeep.services.reruns import Reruns
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sending import Sending
 from threadkeep.services.sharing.shares import Shares
+from threadkeep.services.sign_in.attempts import Attempts
+from threadkeep.services.sign_in.invitations import Invitations
+from threadkeep.services.sign_in.known_users import KnownUsers
+from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
 from threadkeep.services.users import Users
@@ -89,6 +94,11 @@ class Services:
     users: Users
     workers: Workers
     keys: Keys
+    sessions: Sessions
+    invitations: Invitations
+    attempts: Attempts
+    known_users: KnownUsers
+    sign_in_rules: SignInRules
     user_events: UserEvents
     metrics: Metrics
     loops: Loops

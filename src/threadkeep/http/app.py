@@ -86,7 +86,8 @@ class Threadkeep:
     ) -> None:
         self.services = services
         self._running = running
-        presence = Presence(sign_in, services)
+        public_url = None if embedded else settings.sign_in_rules.public_url
+        presence = Presence(sign_in, services, public_url=public_url)
         pages = Starlette(
             routes=[
                 *_routes(settings, presence, services, siblings),
@@ -164,7 +165,7 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in (*ROUTES, *FOREIGN_ROUTES):
         is_open = not route.signed_in or (route.opens_share and settings.sharing == Sharing.ANYONE)
-        who = anybody if route.says_more_to_admins else nobody if is_open else presence.user
+        who = anybody if route.recognizes_users else nobody if is_open else presence.user
         respond = endpoint(route, who, services, limits, still_signed_in, shape_at(route.path))
         if route.path == MCP_PATH and settings.issuer_url is not None:
             respond = with_challenge(respond)

@@ -178,6 +178,8 @@ def _shown(name: str) -> str:
 def _host_check(settings: Settings, *, embedded: bool) -> Callable[[str], bool]:
     """Which hosts are ours: loopback, configured ones, and IP addresses if strangers may connect."""
     configured = {name.lower() for name in settings.allowed_hosts}
+    if (public_url := settings.sign_in_rules.public_url) is not None:
+        configured.add(public_url.host)
     # A host application checks its own names unless the operator lists ours.
     if embedded and not configured:
         return lambda host: _host_name(host) is not None

@@ -59,6 +59,10 @@ class HourlyJobs:
     """Charges in full what was reserved for model calls that nobody is left to charge."""
     repeatable_requests: HourlyJob
     """Forgets how requests with an `Idempotency-Key` were answered, a day later."""
+    ended_sessions: HourlyJob
+    """Deletes sessions that have ended."""
+    ended_invitations: HourlyJob
+    """Forgets invitations that ended a month ago."""
     past_spending: HourlyJob
     """Forgets what budgets have spent in months long past; the ledger still knows."""
 

@@ -9,7 +9,7 @@ CHECK_EVERY_S = 15.0
 """How often an open stream or socket checks its user. With the leeway that expired tokens have, it ends
 within a minute."""
 CHECK_KEY_EVERY_S = 2.0
-"""The same for one whose user has signed in with an API key."""
+"""The same for one whose user has signed in with an API key or a session, which can end at any moment."""
 
 Check = Callable[[], Awaitable[None]]
 """Raises Unauthenticated or Forbidden once its user may no longer be served."""
@@ -17,7 +17,7 @@ Check = Callable[[], Awaitable[None]]
 
 def check_every_s(user: User) -> float:
     """The seconds between two checks of a user's open stream or socket."""
-    return CHECK_EVERY_S if user.key is None else CHECK_KEY_EVERY_S
+    return CHECK_EVERY_S if user.key is None and user.session_id is None else CHECK_KEY_EVERY_S
 
 
 ConnectionT_contra = TypeVar("ConnectionT_contra", contravariant=True)

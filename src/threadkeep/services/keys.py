@@ -115,7 +115,7 @@ class Keys:
             asked_at = self._monotonic()
             if (key := await self._store.keys.find(key_hash)) is None:
                 raise Unauthenticated("This API key doesn't exist, or it was revoked.")
-            _remember(self._known, key_hash, (key, asked_at + KNOWN_FOR_S))
+            remember(self._known, key_hash, (key, asked_at + KNOWN_FOR_S))
         key.check_valid(self._clock())
         return key
 
@@ -130,7 +130,7 @@ class Keys:
         if await self._store.keys.has_admin_keys(user.id):
             await self._store.keys.take_admin_role(user.id)
             self.forget_user(user.id)
-        _remember(self._without_admin, user.id, asked_at + KNOWN_FOR_S)
+        remember(self._without_admin, user.id, asked_at + KNOWN_FOR_S)
 
     def forget_user(self, user_id: UserId) -> None:
         """Reads the user's keys again before they sign in."""
@@ -146,7 +146,8 @@ def _details(key: Key) -> dict[str, object]:
     return {"keyId": key.id, "scopes": list(key.scopes), **parent}
 
 
-def _remember(known: OrderedDict[K, V], name: K, value: V) -> None:
+def remember(known: OrderedDict[K, V], name: K, value: V) -> None:
+    """Keeps what was read last, and forgets the oldest."""
     known[name] = value
     known.move_to_end(name)
     if len(known) > MOST_KNOWN:

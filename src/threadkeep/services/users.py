@@ -5,11 +5,12 @@ from contextlib import suppress
 from threadkeep.clock import Clock
 from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.user import User
+from threadkeep.domain.user import LOCAL, User
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.services.keys import Keys
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.running_turns import RunningTurns
+from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.storage.store import Store
 
 
@@ -23,6 +24,7 @@ class Users:
         prompts: Prompts,
         servers: PersonalServers,
         keys: Keys,
+        sessions: Sessions,
         clock: Clock,
     ) -> None:
         self._store = store
@@ -30,6 +32,7 @@ class Users:
         self._prompts = prompts
         self._servers = servers
         self._keys = keys
+        self._sessions = sessions
         self._clock = clock
 
     async def meet(self, user: User) -> None:
@@ -37,18 +40,21 @@ class Users:
         with suppress(Forbidden):  # the host application decides; whatever this user starts is refused
             await self._store.users.meet(user.id, self._clock())
 
-    async def check_not_deleted(self, user: User, *, present_since: int | None = None) -> None:
-        """Refuses a user who was deleted after their token was issued.
+    async def check_present(self, user: User, *, present_since: int | None = None) -> None:
+        """Refuses a user who was deleted after their token was issued, and one who is suspended.
 
-        Without a token, `present_since` counts: a host application decides who may come again.
+        Without a token, `present_since` counts: a host application decides who may come again. Without
+        sign-in, nobody can be kept out.
         """
         since = present_since if user.token_issued_at is None else user.token_issued_at
-        if since is None:
+        if since is None and user.id == LOCAL:
             return
-        deleted_at = await self._store.users.deleted_at(user.id)
+        standing = await self._store.users.standing(user.id)
         # Tokens tell only the second: one of the second of the deletion may be older.
-        if deleted_at is not None and since <= deleted_at:
+        if since is not None and standing.deleted_at and since <= standing.deleted_at:
             raise Unauthenticated("This user was deleted after the token was issued. Sign in again.")
+        if standing.is_suspended:
+            raise Unauthenticated("This user is suspended. Ask an admin.")
 
     async def delete(self, user: User, user_id: str) -> None:
         """Purges all data of a user; for that user, and for admins."""
@@ -67,6 +73,7 @@ class Users:
             await self._prompts.forget(purged.agent_ids)
             await self._store.payloads.forget(purged.conversation_ids)
             self._keys.forget_user(user_id)
+            self._sessions.forget_user(user_id)
         await self._servers.forget(user_id)
         return purged is not None
 

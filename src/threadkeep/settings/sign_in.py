@@ -1,10 +1,13 @@
-"""Sign people in: whose tokens are accepted, and who is an admin."""
+"""Sign people in: whose tokens are accepted, how people sign in with a browser, and who is an admin."""
 
-from typing import Annotated
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.errors import InvalidRequest, SettingsError
+from threadkeep.domain.sign_in.public_url import PublicUrl
+from threadkeep.domain.sign_in.session import SignInRules
 from threadkeep.domain.user import AdminClaim
 from threadkeep.loopback import is_loopback
 from threadkeep.settings.reach import ReachSettings
@@ -41,6 +44,25 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = False
 
+    invitations: Annotated[
+        Literal["on", "off"],
+        Meta(description="Sign people in by invitations, which `threadkeep invite` and admins make."),
+    ] = "off"
+    public_url: Annotated[
+        str | None,
+        Meta(
+            description="Where people open the page, such as https://chat.example; mandatory for sign-in "
+            "with a browser, except on localhost. Its name is accepted as if it were in ALLOWED_HOSTS."
+        ),
+    ] = None
+    trusted_proxies: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Addresses or networks of the proxies whose X-Forwarded-For names a client's "
+            "address; comma-separated."
+        ),
+    ] = ()
+
     def check_sign_in(self) -> None:
         """Rejects sign-in settings that would let in the wrong people."""
         if self.jwt_secret and self.jwks_url:
@@ -61,26 +83,84 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
                 "nor `off`."
             )
 
+        self._check_sessions()
+
+    def _check_sessions(self) -> None:
+        """Reads what sessions need; refuses what would give them to others."""
+        rules = self.sign_in_rules
+        if rules.public_url is not None:
+            url = rules.public_url
+            if not url.is_secure and not is_loopback(url.host):
+                raise SettingsError(
+                    "THREADKEEP_PUBLIC_URL must begin with https://: a sign-in that is sent without TLS can "
+                    "be stolen. http:// is only for localhost."
+                )
+        elif self.has_sessions:
+            raise SettingsError(
+                "Sign-in with a browser requires THREADKEEP_PUBLIC_URL, the address at which people open the "
+                "page, such as https://chat.example."
+            )
+
     def check_safe_to_listen(self) -> None:
         """Refuses to listen beyond loopback without sign-in."""
         if not self.signs_in and not is_loopback(self.host):
             raise SettingsError(
-                f"Without sign-in, Threadkeep listens only on loopback, not on {self.host}. Set "
-                "THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL first."
+                f"Without sign-in, Threadkeep listens only on loopback, not on {self.host}. Turn on "
+                "sign-in first: THREADKEEP_INVITATIONS=on for people, or THREADKEEP_JWT_SECRET or "
+                "THREADKEEP_JWKS_URL."
             )
 
     @property
     def signs_in(self) -> bool:
         """Whether users sign in; without sign-in, everyone with access is the user `local`."""
+        return self.takes_tokens or self.has_sessions
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether an issuer's bearer tokens sign users in."""
         return bool(self.jwt_secret or self.jwks_url)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether people sign in with a browser."""
+        return self.invitations == "on"
+
+    @property
+    def sign_in_rules(self) -> SignInRules:
+        """How people sign in with a browser."""
+        return SignInRules(
+            public_url=self._page_url if self.has_sessions else None,
+            invitations=self.invitations == "on",
+            tokens=self.takes_tokens,
+            trusted_proxies=tuple(_network(it) for it in self.trusted_proxies),
+        )
+
+    @property
+    def _page_url(self) -> PublicUrl | None:
+        """Where people open the page; by default on this machine, if the server listens nowhere else."""
+        usual = f"http://localhost:{self.port}" if is_loopback(self.host) and self.port else None
+        text = self.public_url or usual
+        try:
+            return None if text is None else PublicUrl.read(text)
+        except InvalidRequest as exc:
+            raise SettingsError(f"THREADKEEP_PUBLIC_URL: {exc.message}.") from None
 
     @property
     def issuer_url(self) -> str | None:
         """Where clients can get tokens: the issuer, if its name is a URL."""
         is_url = self.jwt_issuer is not None and self.jwt_issuer.startswith(("https://", "http://"))
-        return self.jwt_issuer if self.signs_in and is_url else None
+        return self.jwt_issuer if self.takes_tokens and is_url else None
 
     @property
     def admin(self) -> AdminClaim | None:
         """The claim that makes a token an admin's; None if none does."""
         return AdminClaim.read(self.admin_claim)
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text, strict=False)
+    except ValueError as exc:
+        raise SettingsError(
+            f"THREADKEEP_TRUSTED_PROXIES: {text!r} is neither an address nor a network such as 10.0.0.0/8."
+        ) from exc

@@ -63,6 +63,12 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
                 "when the application deletes a user."
             )
 
+        if self.user_table and self.has_sessions:
+            raise SettingsError(
+                "THREADKEEP_USER_TABLE lets the application decide who its users are. It can't be combined "
+                "with THREADKEEP_INVITATIONS."
+            )
+
     @property
     def database(self) -> str:
         """The database's URL, with the default filled in."""

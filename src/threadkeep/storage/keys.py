@@ -29,7 +29,11 @@ _ADD = Statement(
 _HOLD_PARENT = Statement("SELECT 1 FROM tk_keys WHERE id = :id", locks="FOR KEY SHARE")
 # The user is locked, so that nobody adds another meanwhile.
 _COUNT = Statement("SELECT COUNT(*) FROM tk_keys WHERE user_id = :user_id")
-_FIND = Statement(f"SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash")
+# A suspended user's keys are there, but sign nobody in.
+_FIND = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash AND NOT EXISTS (
+        SELECT 1 FROM tk_users WHERE tk_users.id = tk_keys.user_id AND suspended_at IS NOT NULL)"""
+)
 _OF_USER = Statement(
     f"SELECT {_COLUMNS} FROM tk_keys WHERE user_id = :user_id ORDER BY created_at DESC, id DESC"
 )
@@ -77,7 +81,7 @@ class SqlKeys:
         return await self._database.write(lambda: _add(key, key_hash, entry, most))
 
     async def find(self, key_hash: str) -> Key | None:
-        """The key whose value has this hash, expired or not."""
+        """The key whose value has this hash, expired or not, unless its user is suspended."""
         rows = await self._database.fetch(_FIND(hash=key_hash))
         return _key(rows[0]) if rows else None
 

@@ -51,6 +51,9 @@ from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.session_ids import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
+from threadkeep.storage.sign_in.invitations import SqlInvitations
+from threadkeep.storage.sign_in.known_users import SqlKnownUsers
+from threadkeep.storage.sign_in.sessions import SqlSessions
 from threadkeep.storage.spending.ledger import SqlLedger
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
@@ -86,6 +89,9 @@ class Store:
     executions: SqlExecutions
     memories: SqlMemories
     keys: SqlKeys
+    sessions: SqlSessions
+    invitations: SqlInvitations
+    known_users: SqlKnownUsers
     feedback: SqlFeedback
     outside_ids: SqlOutsideIds
     repeats: SqlRepeats
@@ -237,6 +243,9 @@ async def store_reading(
         executions=SqlExecutions(database, rows),
         memories=SqlMemories(database),
         keys=SqlKeys(database),
+        sessions=SqlSessions(database),
+        invitations=SqlInvitations(database),
+        known_users=SqlKnownUsers(database),
         feedback=SqlFeedback(database),
         outside_ids=SqlOutsideIds(database, rows),
         repeats=SqlRepeats(database),

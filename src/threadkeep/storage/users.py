@@ -34,6 +34,15 @@ class Purged:
     conversation_ids: Sequence[ConversationId]
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What keeps a user out."""
+
+    deleted_at: int
+    """When a user of this id was last deleted; 0 if never."""
+    is_suspended: bool
+
+
 IDS_AT_ONCE = 1000
 
 # Runs before anything that refers to the user. A host application's table may refuse the id.
@@ -59,18 +68,20 @@ _HIDE_AGENTS = Statement(
     """UPDATE tk_agents SET deleted_at = :now, updated_at = :now, version = version + 1
     WHERE owner_id = :id AND deleted_at IS NULL"""
 )
-# The audit log stays but no longer names the user; one user's entries stay linked. An entry about an aborted
-# turn names the user in its details.
+# The audit log stays but no longer names the user; one user's entries stay linked. Entries of these actions
+# name the user in their details.
+_NAMES_A_USER = """action IN ('abort_turn', 'create_invitation', 'accept_invitation', 'suspend_user',
+        'unsuspend_user')"""
 _IN_AUDIT = Statement(
-    """SELECT id FROM tk_audit WHERE id > :after AND (actor_id = :id
-        OR (action = 'abort_turn' AND REPLACE(details, :in_details, '') <> details))
+    f"""SELECT id FROM tk_audit WHERE id > :after AND (actor_id = :id
+        OR ({_NAMES_A_USER} AND REPLACE(details, :in_details, '') <> details))
     ORDER BY id LIMIT :limit"""
 )
 _FORGET_IN_AUDIT = Statement(
-    """UPDATE tk_audit SET actor_id = CASE WHEN actor_id = :id THEN :name ELSE actor_id END,
-        details = CASE WHEN action = 'abort_turn' THEN REPLACE(details, :in_details, :name_in_details)
+    f"""UPDATE tk_audit SET actor_id = CASE WHEN actor_id = :id THEN :name ELSE actor_id END,
+        details = CASE WHEN {_NAMES_A_USER} THEN REPLACE(details, :in_details, :name_in_details)
             ELSE details END
-    WHERE id IN ({ids})"""
+    WHERE id IN ({{ids}})"""
 )
 # Locks out everything that refers to the user.
 _LOCK_USER = Statement(
@@ -83,6 +94,9 @@ _BEGIN_DELETION = Statement(
 )
 _FORGET_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :id")
 _END_IMPORTS = Statement("DELETE FROM tk_imports WHERE user_id = :id")
+_END_SESSIONS = Statement("DELETE FROM tk_sessions WHERE user_id = :id")
+# Those for the user, and those by them.
+_WITHDRAW_INVITATIONS = Statement("DELETE FROM tk_invitations WHERE user_id = :id OR invited_by = :id")
 _HALF_DELETED = Statement("SELECT id FROM tk_users WHERE deleted_at IS NOT NULL")
 # Each from its own index.
 _HAS_CONVERSATIONS = Statement(
@@ -100,9 +114,10 @@ _NOTE_DELETED = Statement(
     ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at"""
 )
 # A deletion that goes on is later than any token: a sign-in meanwhile is refused, too.
-_DELETED_AT = Statement(
-    f"""SELECT deleted_at FROM tk_deleted_users WHERE name = :name
-    UNION ALL SELECT {LAST_SEQ} FROM tk_users WHERE id = :id AND deleted_at IS NOT NULL"""
+_STANDING = Statement(
+    f"""SELECT deleted_at, FALSE FROM tk_deleted_users WHERE name = :name
+    UNION ALL SELECT CASE WHEN deleted_at IS NULL THEN 0 ELSE {LAST_SEQ} END, suspended_at IS NOT NULL
+        FROM tk_users WHERE id = :id AND (deleted_at IS NOT NULL OR suspended_at IS NOT NULL)"""
 )
 # How deleting a user in the host application leaves their agents.
 _IS_OWNERLESS = f"owner_id IS NULL AND NOT is_default AND id <> '{GUIDE_ID}' AND code_key IS NULL"
@@ -182,10 +197,10 @@ class SqlUsers:
         """Users whose deletion has begun but not ended."""
         return [UserId(id_) for (id_,) in await self._database.fetch(_HALF_DELETED())]
 
-    async def deleted_at(self, user_id: UserId) -> int | None:
-        """When a user of this id was last deleted; None if never."""
-        rows = await self._database.fetch(_DELETED_AT(name=self._unnamed(user_id), id=user_id))
-        return max((at for (at,) in rows), default=None)
+    async def standing(self, user_id: UserId) -> Standing:
+        """Whether a user may enter."""
+        rows = await self._database.fetch(_STANDING(name=self._unnamed(user_id), id=user_id))
+        return Standing(max((at for at, _ in rows), default=0), any(it for _, it in rows))
 
     async def _purge(self, user_id: UserId) -> list[ConversationId]:
         """Deletes all that a user has; returns the conversations."""
@@ -255,6 +270,8 @@ def _begin(user_id: UserId, now: int, unnamed: str) -> Plan[int | None]:
     yield _NOTE_DELETED(name=unnamed, now=now)
     yield _FORGET_KEYS(id=user_id)
     yield _END_IMPORTS(id=user_id)
+    yield _END_SESSIONS(id=user_id)
+    yield _WITHDRAW_INVITATIONS(id=user_id)
     yield _HIDE_AGENTS(id=user_id, now=now)
     return begun_at
 

@@ -60,6 +60,10 @@ class MeView(View, frozen=True, kw_only=True):
         str, Meta(description="An id of this server's database: keep nothing of one for another.")
     ]
     """An id of this server's database: what a front end kept for one is for no other."""
+    name: str | UnsetType = UNSET
+    """What their sign-in calls them; absent if it doesn't."""
+    groups: Sequence[str] | UnsetType = UNSET
+    """The groups that their sign-in says they are in; absent if it says none."""
 
 
 class HealthView(View, frozen=True, kw_only=True):

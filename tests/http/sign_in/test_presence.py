@@ -98,7 +98,7 @@ class Deletions:
     def users(self) -> Self:
         return self
 
-    async def check_not_deleted(self, user: User, *, present_since: int | None = None) -> None:
+    async def check_present(self, user: User, *, present_since: int | None = None) -> None:
         if self.deleted_at is not None and present_since is not None and present_since <= self.deleted_at:
             raise Unauthenticated("deleted")
 

@@ -56,7 +56,11 @@ async def get_me(request: RequestContext) -> MeView:
     with suppress(StorageUnavailable):  # the response doesn't need the database
         await request.services.users.meet(request.user)
     return MeView(
-        id=request.user.id, role=request.user.role, installation=request.services.store.installation
+        id=request.user.id,
+        role=request.user.role,
+        installation=request.services.store.installation,
+        name=request.user.name or UNSET,
+        groups=request.user.groups or UNSET,
     )
 
 

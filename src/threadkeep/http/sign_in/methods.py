@@ -11,7 +11,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
-from threadkeep.domain.errors import Forbidden, Unauthenticated
+from threadkeep.domain.errors import Forbidden, SettingsError, Unauthenticated
 from threadkeep.domain.user import LOCAL, User, UserRole, signed_in_user
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.bearer import bearer_token
@@ -30,10 +30,16 @@ CurrentUser = Callable[[Any], Who | Awaitable[Who]]
 def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> SignInMethod:
     """The sign-in that the host application or the settings define."""
     if current_user is not None:
+        if settings.has_sessions:
+            raise SettingsError(
+                "An application with `current_user` signs its users in itself. Remove THREADKEEP_INVITATIONS."
+            )
         return HostSignIn(current_user)
     settings.check_sign_in()
     if not settings.signs_in:
         return LocalSignIn(settings.data, requires_token=settings.require_token)
+    if not settings.takes_tokens:
+        return SessionsOnly()
     from threadkeep.http.sign_in.by_token import sign_in_by_token  # noqa: PLC0415 - loads cryptography
 
     return sign_in_by_token(settings)
@@ -88,6 +94,13 @@ class LocalSignIn(SignInMethod):
         if self._token is None:
             self._token = await asyncio.to_thread(make_token, self._data)
         return secrets.compare_digest(given, self._token)
+
+
+class SessionsOnly(SignInMethod):
+    """People sign in with sessions and programs with keys; there are no other tokens."""
+
+    async def user(self, request: HTTPConnection) -> User:
+        raise Unauthenticated("Sign in on the page; programs send an API key as `Authorization: Bearer …`.")
 
 
 class HostSignIn(SignInMethod):

@@ -1,7 +1,8 @@
 """Who is signed in, now and for as long as a stream or a socket is open.
 
-A token expires, and a user can be deleted: requests are refused at once, what is open ends within a minute.
-An API key counts before anything else is asked; what it has open ends within 5 seconds after its end.
+A token expires, a session ends, and a user can be deleted or suspended: requests are refused at once, what is
+open ends within a minute. An API key counts before anything else is asked, a session only where nothing else
+signs in; what either has open ends within 5 seconds after its end.
 """
 
 import logging
@@ -12,33 +13,50 @@ from starlette.requests import HTTPConnection
 
 from threadkeep.clock import Clock, system_clock
 from threadkeep.domain.errors import Forbidden, StorageError, Unauthenticated
+from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.domain.user import User
 from threadkeep.handling.services import Services
 from threadkeep.http.sign_in.bearer import key_value
 from threadkeep.http.sign_in.method import SignInMethod
+from threadkeep.http.sign_in.session_cookie import SessionCookie
 from threadkeep.ports.sign_in import Check, SignIn
 
 log = logging.getLogger("threadkeep.http")
 
 
 class Presence(SignIn[HTTPConnection]):
-    """A sign-in that remembers deletions: a token issued before its user was deleted is refused."""
+    """A sign-in that remembers deletions: a token issued before its user was deleted is refused.
+
+    With a `public_url`, browsers can sign in with sessions there, too.
+    """
 
     def __init__(
-        self, method: SignInMethod, services: Callable[[], Awaitable[Services]], clock: Clock = system_clock
+        self,
+        method: SignInMethod,
+        services: Callable[[], Awaitable[Services]],
+        clock: Clock = system_clock,
+        *,
+        public_url: PublicUrl | None = None,
     ) -> None:
         self._method = method
         self._services = services
         self._clock = clock
+        self._public_url = public_url
 
     async def user(self, connection: HTTPConnection, /) -> User:
-        """The signed-in user; raises Unauthenticated if there is none, or they were deleted."""
+        """The signed-in user; raises Unauthenticated if there is none, or they were deleted or suspended."""
         if (value := key_value(connection)) is not None:
             return await (await self._services()).keys.sign_in(value)
+        if (token := await self._session_token(connection)) is not None:
+            services = await self._services()
+            user = await services.sessions.sign_in(token)
+            with suppress(StorageError):
+                await services.keys.follow_role(user)
+            return user
         user = await self._method.user(connection)
         with suppress(StorageError):  # the request itself reports the outage
             services = await self._services()
-            await services.users.check_not_deleted(user)
+            await services.users.check_present(user)
             await services.keys.follow_role(user)
         return user
 
@@ -48,14 +66,7 @@ class Presence(SignIn[HTTPConnection]):
 
         async def check() -> None:
             try:
-                services, value = await self._services(), key_value(connection())
-                if value is not None:  # a deleted user has none
-                    present_id = (await services.keys.find(value)).user_id
-                else:
-                    user = await self._method.user(connection())
-                    await services.users.check_not_deleted(user, present_since=since)
-                    present_id = user.id
-                if present_id != user_id:
+                if await self._present_id(connection(), since) != user_id:
                     raise Unauthenticated("Another user has signed in.")
             except (Unauthenticated, Forbidden):
                 raise
@@ -64,3 +75,19 @@ class Presence(SignIn[HTTPConnection]):
                 log.warning("couldn't check whether a user is still signed in", exc_info=True)
 
         return check
+
+    async def _present_id(self, connection: HTTPConnection, since: int) -> str:
+        services = await self._services()
+        if (value := key_value(connection)) is not None:  # a deleted user has none
+            return (await services.keys.find(value)).user_id
+        if (token := await self._session_token(connection)) is not None:  # neither has one
+            return (await services.sessions.find(token)).user.id
+        user = await self._method.user(connection)
+        await services.users.check_present(user, present_since=since)
+        return user.id
+
+    async def _session_token(self, connection: HTTPConnection) -> str | None:
+        if self._public_url is None or "cookie" not in connection.headers:
+            return None
+        services = await self._services()
+        return SessionCookie(self._public_url, services.store.installation).token_in(connection)

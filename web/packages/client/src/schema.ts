@@ -8,6 +8,18 @@ export interface AbortView {
   content?: string | null;
 }
 
+/** An invitation's link, and whether to leave another account. */
+export interface AcceptBody {
+  token: string;
+  switch?: boolean;
+}
+
+/** Who is signed in now. */
+export interface AcceptedView {
+  id: string;
+  role: UserRole;
+}
+
 /** The agent to create. */
 export interface AgentBody {
   name: string;
@@ -788,6 +800,31 @@ export interface InstructionsView {
   text: string;
 }
 
+/** An invitation's link. */
+export interface InvitationBody {
+  token: string;
+}
+
+/** What an invitation's link offers to whoever opens it. */
+export interface InvitationOfferView {
+  userId: string;
+  name: string;
+  role: UserRole;
+  expiresAt: string;
+  invitedBy?: string;
+  signedInAs?: string;
+}
+
+/** An invitation that nobody has accepted yet, without its link. */
+export interface InvitationView {
+  id: string;
+  userId: string;
+  role: UserRole;
+  createdAt: string;
+  expiresAt: string;
+  invitedBy?: string;
+}
+
 /** The key to make. */
 export interface KeyBody {
   name: string;
@@ -809,6 +846,17 @@ export interface KeyView {
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
+}
+
+/** A user as admins see them, without anything that they do. */
+export interface KnownUserView {
+  id: string;
+  invited: boolean;
+  name?: string;
+  role?: UserRole;
+  groups?: string[];
+  suspendedAt?: string;
+  lastSeenAt?: string;
 }
 
 /** A model, and what to know about it where the server doesn't know it by itself. */
@@ -884,6 +932,8 @@ export interface MeView {
   id: string;
   role: UserRole;
   installation: string;
+  name?: string;
+  groups?: string[];
 }
 
 /** What to change. */
@@ -982,6 +1032,24 @@ export interface ModelsView {
   items: ModelView[];
 }
 
+/** Whom to invite. */
+export interface NewInvitationBody {
+  user: string;
+  admin?: boolean;
+  ttlS?: number;
+}
+
+/** A new invitation with its link. It is shown this once: Threadkeep stores only its hash. */
+export interface NewInvitationView {
+  id: string;
+  userId: string;
+  role: UserRole;
+  createdAt: string;
+  expiresAt: string;
+  invitedBy?: string;
+  url: string;
+}
+
 /** A new API key with its value. It is shown this once: Threadkeep stores only its hash. */
 export interface NewKeyView {
   id: string;
@@ -1066,8 +1134,20 @@ export interface PageView_ImportView {
 }
 
 /** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_InvitationView {
+  items: InvitationView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_KeyView {
   items: KeyView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_KnownUserView {
+  items: KnownUserView[];
   nextCursor: string | null;
 }
 
@@ -1098,6 +1178,12 @@ export interface PageView_RunningTurnView {
 /** A page of a list. `nextCursor` continues it; null at the end. */
 export interface PageView_SearchHitView {
   items: SearchHitView[];
+  nextCursor: string | null;
+}
+
+/** A page of a list. `nextCursor` continues it; null at the end. */
+export interface PageView_SessionView {
+  items: SessionView[];
   nextCursor: string | null;
 }
 
@@ -1413,6 +1499,17 @@ export type ServerSource = "builtin" | "system" | "user";
 /** A server's state. `idle` starts when needed, `inactive` has nothing to offer this agent. */
 export type ServerState = "connecting" | "disabled" | "failed" | "idle" | "inactive" | "ready";
 
+/** A browser in which you are signed in. */
+export interface SessionView {
+  id: string;
+  device: string;
+  way: string;
+  current: boolean;
+  createdAt: string;
+  lastUsedAt: string;
+  endsAt: string;
+}
+
 /** What to share. */
 export interface ShareBody {
   messageId?: string | null;
@@ -1461,6 +1558,20 @@ export interface SharedView {
 export interface SiblingsView {
   ids: string[];
   index: number;
+}
+
+/** How people can sign in here. */
+export interface SignInView {
+  ways: SignInWayView[];
+  invitations: boolean;
+  tokens: boolean;
+}
+
+/** A provider with which people sign in. */
+export interface SignInWayView {
+  name: string;
+  title: string;
+  url: string;
 }
 
 /** Why something was left out, for programs; a person reads the sentence. */

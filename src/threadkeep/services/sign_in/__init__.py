@@ -1,0 +1,1 @@
+"""Use cases of people who sign in with a browser, and of the admins who let them in."""

@@ -1,0 +1,38 @@
+"""How often an address may fail to sign in: nobody can guess a token, but trying must not cost us much."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from threadkeep.domain.errors import RateLimited
+
+MOST_FAILURES = 20
+WITHIN_S = 60
+MOST_ADDRESSES = 4096
+
+
+class Attempts:
+    """Counts the failures of each address on this node."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        """By address: how many, and when they are forgotten."""
+
+    def check(self, address: str) -> None:
+        """Refuses an address that has failed too often."""
+        count, until = self._failures.get(address, (0, 0.0))
+        left = until - self._monotonic()
+        if count >= MOST_FAILURES and left > 0:
+            raise RateLimited(
+                "Too many attempts with links that aren't valid. Try again in a minute.",
+                retry_after_s=int(left) + 1,
+            )
+
+    def failed(self, address: str) -> None:
+        """Notes that an address has failed."""
+        now = self._monotonic()
+        count, until = self._failures.pop(address, (0, 0.0))
+        self._failures[address] = (count + 1, until) if until > now else (1, now + WITHIN_S)
+        if len(self._failures) > MOST_ADDRESSES:
+            self._failures.popitem(last=False)

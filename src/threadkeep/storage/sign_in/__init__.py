@@ -1,0 +1,1 @@
+"""Who signs in with a browser, in the database."""

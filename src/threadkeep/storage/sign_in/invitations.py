@@ -1,0 +1,138 @@
+"""Invitations in the database: never their links, only the hashes of the tokens in them."""
+
+from collections.abc import Sequence
+
+from threadkeep.domain.agent import AuditEntry
+from threadkeep.domain.errors import Forbidden, InvitationEnded, InvitationNotFound
+from threadkeep.domain.ids import InvitationId
+from threadkeep.domain.sign_in.session import Invitation, Session, SignedIn, invited_name
+from threadkeep.domain.user import UserRole
+from threadkeep.storage.agents import audit_query
+from threadkeep.storage.database.connector import Database, Plan, Row, Statement
+from threadkeep.storage.sign_in.sessions import END_ALL, start_session
+from threadkeep.storage.users import ENSURE_USER
+
+_COLUMNS = "id, user_id, role, invited_by, created_at, expires_at, accepted_at"
+_ADD = Statement(
+    f"""INSERT INTO tk_invitations ({_COLUMNS}, token_hash)
+    VALUES (:id, :user_id, :role, :invited_by, :created_at, :expires_at, :accepted_at, :token_hash)"""
+)
+_BY_HASH = f"SELECT {_COLUMNS} FROM tk_invitations WHERE token_hash = :token_hash"
+_FIND = Statement(_BY_HASH)
+# Locked, so that nobody else uses it meanwhile.
+_HOLD = Statement(_BY_HASH, locks="FOR UPDATE")
+_USE = Statement("UPDATE tk_invitations SET accepted_at = :now WHERE id = :id")
+_IS_OTHERWISE_KNOWN = Statement("SELECT 1 FROM tk_users WHERE id = :id AND NOT invited")
+_MARK_INVITED = Statement("UPDATE tk_users SET invited = TRUE WHERE id = :id")
+# A new link replaces those that nobody has used yet.
+_WITHDRAW_UNUSED = Statement("DELETE FROM tk_invitations WHERE user_id = :user_id AND accepted_at IS NULL")
+_OPEN = Statement(
+    f"""SELECT {_COLUMNS} FROM tk_invitations WHERE accepted_at IS NULL AND expires_at > :now
+    ORDER BY id DESC LIMIT :limit"""
+)
+_REMOVE = Statement("DELETE FROM tk_invitations WHERE id = :id AND accepted_at IS NULL RETURNING user_id")
+_SWEEP = Statement("DELETE FROM tk_invitations WHERE expires_at <= :before")
+_HAS_ADMIN = Statement("SELECT 1 FROM tk_users WHERE role = 'admin' AND deleted_at IS NULL LIMIT 1")
+MOST_LISTED = 200
+
+
+class SqlInvitations:
+    """Invitations, each found by the hash of its token."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, invitation: Invitation, token_hash: str, entry: AuditEntry) -> None:
+        """Stores a new invitation, which replaces the user's unused ones; Forbidden for a user who was not
+        invited.
+        """
+        await self._database.write(lambda: _add(invitation, token_hash, entry))
+
+    async def find(self, token_hash: str, now: int) -> Invitation:
+        """The invitation whose token has this hash, if it can still be accepted."""
+        return _usable(await self._database.fetch(_FIND(token_hash=token_hash)), now)
+
+    async def accept(
+        self, token_hash: str, session: Session, session_hash: str, entry: AuditEntry
+    ) -> Invitation:
+        """Uses an invitation up: makes its user if need be, ends their other sessions and starts this one."""
+        return await self._database.write(lambda: _accept(token_hash, session, session_hash, entry))
+
+    async def open_ones(self, now: int) -> Sequence[Invitation]:
+        """Those that can still be accepted, newest first."""
+        return [_invitation(row) for row in await self._database.fetch(_OPEN(now=now, limit=MOST_LISTED))]
+
+    async def remove(self, invitation_id: InvitationId, entry: AuditEntry) -> bool:
+        """Withdraws an unused invitation; False if there is none."""
+        return await self._database.write(lambda: _remove(invitation_id, entry))
+
+    async def has_admin(self) -> bool:
+        """Whether an admin has ever signed in with a session."""
+        return bool(await self._database.fetch(_HAS_ADMIN()))
+
+    async def sweep(self, before: int) -> None:
+        """Forgets those that expired before a time."""
+        await self._database.execute(_SWEEP(before=before))
+
+
+def _add(invitation: Invitation, token_hash: str, entry: AuditEntry) -> Plan[None]:
+    yield from _check_invited(invitation)
+    yield _WITHDRAW_UNUSED(user_id=invitation.user_id)
+    values = {name: getattr(invitation, name) for name in Invitation.__slots__}
+    yield _ADD(**values, token_hash=token_hash)
+    yield audit_query(entry)
+
+
+def _accept(token_hash: str, session: Session, session_hash: str, entry: AuditEntry) -> Plan[Invitation]:
+    now = session.created_at
+    invitation = _usable((yield _HOLD(token_hash=token_hash)), now)
+    yield from _check_invited(invitation)
+    yield ENSURE_USER(id=invitation.user_id, now=now)
+    yield _MARK_INVITED(id=invitation.user_id)
+    yield END_ALL(user_id=invitation.user_id)
+    user = SignedIn(id=invitation.user_id, role=invitation.role, name=invited_name(invitation.user_id))
+    yield from start_session(session, session_hash, user)
+    yield _USE(id=invitation.id, now=now)
+    yield audit_query(entry)
+    return invitation
+
+
+def _check_invited(invitation: Invitation) -> Plan[None]:
+    if (yield _IS_OTHERWISE_KNOWN(id=invitation.user_id)):
+        raise Forbidden(
+            f"{invitation.user_id!r} is a user whom no invitation made, so none can sign in as them.",
+            param="user",
+        )
+
+
+def _remove(invitation_id: InvitationId, entry: AuditEntry) -> Plan[bool]:
+    if not (yield _REMOVE(id=invitation_id)):
+        return False
+    yield audit_query(entry)
+    return True
+
+
+def _usable(rows: Sequence[Row], now: int) -> Invitation:
+    if not rows:
+        raise InvitationNotFound("This invitation doesn't exist, or it was withdrawn. Ask for a new one.")
+    invitation = _invitation(rows[0])
+    if invitation.accepted_at is not None:
+        raise InvitationEnded(
+            "This invitation was used already. If that wasn't you, tell an admin. Ask for a new one."
+        )
+    if invitation.expires_at <= now:
+        raise InvitationEnded("This invitation has expired. Ask for a new one.")
+    return invitation
+
+
+def _invitation(row: Row) -> Invitation:
+    id_, user_id, role, invited_by, created_at, expires_at, accepted_at = row
+    return Invitation(
+        id=id_,
+        user_id=user_id,
+        role=UserRole(role),
+        invited_by=invited_by,
+        created_at=created_at,
+        expires_at=expires_at,
+        accepted_at=accepted_at,
+    )
