@@ -8,21 +8,21 @@ from msgspec import UNSET, Meta, UnsetType
 from threadkeep.domain.ids import SessionId
 from threadkeep.domain.sign_in.session import Invitation, KnownUser, Session, SignInRules, invited_name
 from threadkeep.domain.user import UserRole
-from threadkeep.wire.view import Id, Time, View, rfc3339
+from threadkeep.wire.view import CreatedAt, OwnId, Time, View, rfc3339
 
 
 class SignInWayView(View, frozen=True, kw_only=True):
     """A provider with which people sign in."""
 
-    name: Annotated[str, Meta(description="The provider's name in the settings.")]
-    title: Annotated[str, Meta(description="What a page calls it.")]
+    name: Annotated[str, Meta(description="What the settings call the provider.")]
+    title: Annotated[str, Meta(description="What a page shows for it.")]
     url: Annotated[str, Meta(description="Where a browser goes to sign in; `?next=` is where it comes back.")]
 
 
 class SignInView(View, frozen=True, kw_only=True):
     """How people can sign in here."""
 
-    ways: Annotated[Sequence[SignInWayView], Meta(description="The providers to choose from.")]
+    ways: Annotated[Sequence[SignInWayView], Meta(description="The providers to choose from, if any.")]
     invitations: Annotated[bool, Meta(description="Whether an invitation's link signs people in.")]
     tokens: Annotated[
         bool, Meta(description="Whether the operator's issuer signs people in by bearer tokens.")
@@ -32,10 +32,10 @@ class SignInView(View, frozen=True, kw_only=True):
 class InvitationOfferView(View, frozen=True, kw_only=True, omit_defaults=True):
     """What an invitation's link offers to whoever opens it."""
 
-    user_id: Annotated[str, Meta(description="The user whom it signs in.")]
-    name: Annotated[str, Meta(description="What they are called.")]
-    role: Annotated[UserRole, Meta(description="The role that they get.")]
-    expires_at: Annotated[Time, Meta(description="Until when it can be accepted.")]
+    user_id: Annotated[str, Meta(description="The user whom the link signs in.")]
+    name: Annotated[str, Meta(description="What to call them until more is known.")]
+    role: Annotated[UserRole, Meta(description="What they become: user or admin.")]
+    expires_at: Annotated[Time, Meta(description="Until when it can be accepted, in UTC.")]
     invited_by: Annotated[
         str | UnsetType, Meta(description="The admin who made it; absent if the operator did.")
     ] = UNSET
@@ -47,18 +47,18 @@ class InvitationOfferView(View, frozen=True, kw_only=True, omit_defaults=True):
 class AcceptedView(View, frozen=True, kw_only=True):
     """Who is signed in now."""
 
-    id: Annotated[str, Meta(description="The user's id.")]
-    role: Annotated[UserRole, Meta(description="Their role.")]
+    id: Annotated[str, Meta(description="What identifies the user in requests.")]
+    role: Annotated[UserRole, Meta(description="Whether they are a user or an admin.")]
 
 
 class InvitationView(View, frozen=True, kw_only=True, omit_defaults=True):
     """An invitation that nobody has accepted yet, without its link."""
 
-    id: Id
-    user_id: Annotated[str, Meta(description="The user whom it signs in.")]
-    role: Annotated[UserRole, Meta(description="The role that they get.")]
-    created_at: Time
-    expires_at: Annotated[Time, Meta(description="Until when it can be accepted.")]
+    id: OwnId
+    user_id: Annotated[str, Meta(description="The user whom the link signs in.")]
+    role: Annotated[UserRole, Meta(description="What they become: user or admin.")]
+    created_at: CreatedAt
+    expires_at: Annotated[Time, Meta(description="Until when it can be accepted, in UTC.")]
     invited_by: Annotated[
         str | UnsetType, Meta(description="The admin who made it; absent if the operator did.")
     ] = UNSET
@@ -75,19 +75,19 @@ class NewInvitationView(InvitationView, frozen=True, kw_only=True, omit_defaults
 class SessionView(View, frozen=True, kw_only=True):
     """A browser in which you are signed in."""
 
-    id: Id
-    device: Annotated[str, Meta(description="What the browser calls itself.")]
+    id: OwnId
+    device: Annotated[str, Meta(description="What the browser says about itself.")]
     way: Annotated[str, Meta(description="`invitation`, or `oidc:` and the provider's name.")]
     current: Annotated[bool, Meta(description="Whether this request comes from it.")]
-    created_at: Annotated[Time, Meta(description="When you signed in.")]
-    last_used_at: Annotated[Time, Meta(description="Accurate to five minutes.")]
+    created_at: Annotated[Time, Meta(description="When you signed in there, in UTC.")]
+    last_used_at: Annotated[Time, Meta(description="When it was used, accurate to five minutes.")]
     ends_at: Annotated[Time, Meta(description="When it ends if you don't use it until then.")]
 
 
 class KnownUserView(View, frozen=True, kw_only=True, omit_defaults=True):
     """A user as admins see them, without anything that they do."""
 
-    id: Annotated[str, Meta(description="The user's id.")]
+    id: Annotated[str, Meta(description="What identifies the user in requests.")]
     invited: Annotated[bool, Meta(description="Whether an invitation made them.")]
     name: Annotated[str | UnsetType, Meta(description="What their sign-in calls them.")] = UNSET
     role: Annotated[
@@ -97,7 +97,9 @@ class KnownUserView(View, frozen=True, kw_only=True, omit_defaults=True):
     groups: Annotated[
         Sequence[str] | UnsetType, Meta(description="The groups that their sign-in says they are in.")
     ] = UNSET
-    suspended_at: Annotated[Time | UnsetType, Meta(description="Since when they are kept out.")] = UNSET
+    suspended_at: Annotated[Time | UnsetType, Meta(description="Since when they are kept out, in UTC.")] = (
+        UNSET
+    )
     last_seen_at: Annotated[
         Time | UnsetType, Meta(description="The last use of a browser or a key; absent if there was none.")
     ] = UNSET

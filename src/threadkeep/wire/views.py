@@ -59,11 +59,13 @@ class MeView(View, frozen=True, kw_only=True):
     installation: Annotated[
         str, Meta(description="An id of this server's database: keep nothing of one for another.")
     ]
-    """An id of this server's database: what a front end kept for one is for no other."""
-    name: str | UnsetType = UNSET
-    """What their sign-in calls them; absent if it doesn't."""
-    groups: Sequence[str] | UnsetType = UNSET
-    """The groups that their sign-in says they are in; absent if it says none."""
+    name: Annotated[
+        str | UnsetType, Meta(description="What your sign-in calls you; absent if it doesn't.")
+    ] = UNSET
+    groups: Annotated[
+        Sequence[str] | UnsetType,
+        Meta(description="What your sign-in says you belong to; absent if nothing."),
+    ] = UNSET
 
 
 class HealthView(View, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from threadkeep.wire.sign_in import (
 )
 from threadkeep.wire.view import PageView
 
-Token = Annotated[str, Meta(max_length=200, description="What the link has after `#/invitation/`.")]
+Token = Annotated[str, Meta(max_length=200, description="What the link has after `#/invitation/`, as it is.")]
 
 
 class InvitationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

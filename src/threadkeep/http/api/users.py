@@ -25,7 +25,7 @@ class NewInvitationBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
         str,
         Meta(description="Their name, such as `ann`, who becomes the user `invited:ann`; or that whole id."),
     ]
-    admin: Annotated[bool, Meta(description="Whether they become an admin.")] = False
+    admin: Annotated[bool, Meta(description="Whether they become an admin, not a user.")] = False
     ttl_s: Annotated[
         int, Meta(ge=60, le=MOST_INVITATION_S, description="For how many seconds the link can be used.")
     ] = INVITATION_S
