@@ -146,8 +146,12 @@ def spent_in(iteration: int, parts: Iterable[Part], request_tokens: int) -> Usag
     """The usage of a model call so far, including everything sent before it in its turn."""
     counting = [part for part in parts if not part.superseded]
     sent = sum(_tokens(part) for part in counting if part.iteration < iteration)
-    written = sum(_tokens(part) for part in counting if part.iteration == iteration)
-    return Usage(request_tokens + sent, written, estimated=True)
+    return Usage(request_tokens + sent, tokens_written(iteration, counting), estimated=True)
+
+
+def tokens_written(iteration: int, parts: Iterable[Part]) -> int:
+    """How much a model call has written so far, as an estimate."""
+    return sum(_tokens(part) for part in parts if part.iteration == iteration and not part.superseded)
 
 
 def _tokens(part: Part) -> int:

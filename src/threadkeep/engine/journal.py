@@ -90,6 +90,8 @@ class CallPaid(Struct, frozen=True, omit_defaults=True, tag="paid"):
     """Whether the program made it itself, so that nothing was reserved."""
     reported_cost: Cost | None = None
     """What the program says that it cost."""
+    call: str = ""
+    """The step that made the call; empty of one that the program made itself."""
 
 
 class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
@@ -104,6 +106,8 @@ class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
     attempt: int = 1
     title: str | None = None
     """Of a call; that of a step is in the event that shows it."""
+    is_reserved: bool = False
+    """Of a model call: whether a budget has set aside what it may cost, which is charged if it is cut off."""
 
 
 StepStatus = Literal["ok", "error", "cancelled", "unknown"]

@@ -425,7 +425,9 @@ class CallAccount(Account):
     @property
     def made_call(self) -> CallPaid | None:
         """What was reserved for the last attempt, and when."""
-        return CallPaid(self._call.id, self._called_at or self._call.at) if self._call else None
+        if self._call is None:
+            return None
+        return CallPaid(self._call.id, self._called_at or self._call.at, call=self._name)
 
     async def _begun(self) -> PaidCall:
         self._made += 1

@@ -56,6 +56,8 @@ class ModelCalls:
         """Asks a model; the reply, or why there is none, is recorded with what it cost."""
         code = self._code
         begun = code.begun(open_, "model", "model", "idempotent")
+        spending = code.around.spending(begun.step_id)
+        begun = replace(begun, is_reserved=spending.is_limited)
         code.voices.restart(begun.step_id)
         code.outlet.emit(begun)
         try:
@@ -64,7 +66,7 @@ class ModelCalls:
             code.end(self._failed(open_, exc))
             return
         number = code.model_call_number(begun)
-        asking = ModelAsking(models, code.around.spending(begun.step_id), unreported=None)
+        asking = ModelAsking(models, spending, unreported=None)
         try:
             request = self._asked(claim)
             code.outlet.emit(code.receipts.receipt(number, asking.model, request))

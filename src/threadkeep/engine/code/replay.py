@@ -1,6 +1,6 @@
 """The state of a turn of an agent in code, from its log and journal; pure. The program runs from the top."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from threadkeep.domain.events import (
@@ -19,14 +19,16 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.parts import NoticePart, TextPart
+from threadkeep.domain.parts import NoticePart, Part, TextPart
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.call_state import CallState
 from threadkeep.engine.code import codes
 from threadkeep.engine.code.voices import PROGRAM
+from threadkeep.engine.ending import tokens_written
 from threadkeep.engine.journal import (
+    CallPaid,
     CodeStarted,
     JournalEntry,
     ReplayDiverged,
@@ -40,6 +42,19 @@ _LINE = 200
 """How much a part takes besides its text, in characters."""
 STEERING = "steering"
 """What a program takes that wants to hear what the user sent meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnpaidCall:
+    """A model call that was cut off before anything said what it used, and for which nothing is reserved."""
+
+    step_id: str
+    number: int
+    """Which of the turn's model calls it is, from 1: its receipt has this number."""
+    at: int
+    """About when it was made."""
+    written_tokens: int
+    """How much of its reply is in the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +87,7 @@ class CodeState:
     calls: Mapping[str, CallState] = field(default_factory=dict[str, CallState])
     open_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=lambda: Usage(0, 0))
+    unpaid: tuple[UnpaidCall, ...] = ()
     has_spoken: bool = False
     noticed: frozenset[Notice] = frozenset()
     ran_ms: int = 0
@@ -136,6 +152,10 @@ class ReplayingCode:
         self._undecided: set[str] = set()
         self._has_diverged = False
         self._shown_size = 0
+        self._at = 0
+        """When the last entry was made that says so."""
+        self._unpaid: dict[str, int] = {}
+        """When each model call was made that nobody has paid for, by its step."""
 
     def add(self, entry: TurnEvent | JournalEntry) -> None:
         """The next entry."""
@@ -147,11 +167,17 @@ class ReplayingCode:
                 self._code = entry
             case StepBegun():
                 self._begun[entry.key] = entry
+                if entry.kind == "model" and not entry.is_reserved:
+                    self._unpaid[entry.step_id] = self._at
+            case CallPaid(call=step_id):
+                self._unpaid.pop(step_id, None)
             case StepEnded():
+                self._at = entry.at
                 self._ended.pop(entry.key, None)  # one that the program cancelled after all ends there
                 self._ended[entry.key] = entry
                 if (begun := self._begun.get(entry.key)) is not None:
                     self._spoke.pop(begun.step_id, None)
+                    self._unpaid.pop(begun.step_id, None)
                     if begun.kind == "take" and begun.name == STEERING:
                         self._steered.clear()
             case StateSaved():
@@ -162,6 +188,7 @@ class ReplayingCode:
                 pass
 
     def _add_event(self, event: TurnEvent) -> None:
+        self._at = event.at
         self._shown_size += shown_size(event.body)
         match event.body:
             case IterationStart(iteration, step_id):
@@ -219,6 +246,7 @@ class ReplayingCode:
             calls=self._turn.calls(payloads),
             open_calls=tuple(folding.open_calls),
             usage=folding.usage,
+            unpaid=tuple(self._unpaid_calls(folding.parts)),
             has_spoken=any(
                 isinstance(part, TextPart) and not part.superseded and not is_blank(part.text)
                 for part in folding.parts
@@ -231,3 +259,11 @@ class ReplayingCode:
             speaks_itself=self._speaker == PROGRAM,
             has_diverged=self._has_diverged,
         )
+
+    def _unpaid_calls(self, parts: Sequence[Part]) -> Iterator[UnpaidCall]:
+        models = dict.fromkeys(it.step_id for it in self._begun.values() if it.kind == "model")
+        for number, step_id in enumerate(models, 1):
+            if step_id in self._unpaid:
+                iteration, _ = self._spoke.get(step_id, (0, 0))
+                written = tokens_written(iteration, parts) if iteration else 0
+                yield UnpaidCall(step_id, number, self._unpaid[step_id], written)

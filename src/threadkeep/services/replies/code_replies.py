@@ -7,9 +7,17 @@ from typing import Any
 from threadkeep.domain.agent import Agent, OnCrash
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import ThreadkeepError
-from threadkeep.domain.events import ApprovalResponse, Done, EventBody, Failed, Terminal, TurnResumed
+from threadkeep.domain.events import (
+    ApprovalResponse,
+    Done,
+    EventBody,
+    Failed,
+    Terminal,
+    TurnResumed,
+    UsageReported,
+)
 from threadkeep.domain.ids import new_uuid
-from threadkeep.domain.message import MessageWindow
+from threadkeep.domain.message import MessageWindow, Usage
 from threadkeep.domain.user import User
 from threadkeep.engine.code.programs import Start
 from threadkeep.engine.code.replay import CodeState
@@ -17,7 +25,7 @@ from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import MOST_STEPS, CodeSurroundings
 from threadkeep.engine.code.start import as_clients_have, as_models_receive
 from threadkeep.engine.ending import PROCESS_ENDED, failed, last_events
-from threadkeep.engine.journal import CodeStarted
+from threadkeep.engine.journal import CallPaid, CodeStarted
 from threadkeep.engine.loop import HandOff, TurnStep
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
@@ -97,6 +105,23 @@ class CodeReplies:
         if isinstance(step, Done | Failed):  # the caller has stored it by now
             await self._replies.follow_up(agent, held, model)
             self._checks.begin(user, agent, turn, held.conversation)
+
+    async def unpaid(self, held: HeldTurn, state: CodeState) -> Sequence[tuple[CallPaid, UsageReported]]:
+        """What the model calls have used that were cut off with nothing reserved: providers bill those, too.
+
+        One whose receipt isn't stored has not begun.
+        """
+        turn, spending = held.turn, self._replies.equipment.spending
+        found: list[tuple[CallPaid, UsageReported]] = []
+        for call in state.unpaid:
+            sent = await self._store.receipts.get_call(turn.conversation_id, turn.id, call.number)
+            if sent is not None:
+                receipt, _ = sent
+                used = Usage(receipt.token_estimate, call.written_tokens, estimated=True)
+                priced = spending.priced(receipt.model, used)
+                paid = CallPaid(new_uuid(), call.at, call=call.step_id)
+                found.append((paid, UsageReported.of(priced, receipt.model)))
+        return found
 
     async def _around(
         self,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 
 from threadkeep.context.attachments import NO_FILES
 from threadkeep.context.request import rebuild_request
@@ -24,7 +25,7 @@ from threadkeep.domain.user import User, UserRole
 from threadkeep.engine.code.replay import CodeState, ReplayingCode
 from threadkeep.engine.ending import ABANDONED, PROCESS_ENDED, last_events, stopped
 from threadkeep.engine.journal import BegunByAdmin
-from threadkeep.engine.loop import HandOff, TurnStep
+from threadkeep.engine.loop import HandOff, Together, TurnStep
 from threadkeep.engine.replay import Replaying, TurnState
 from threadkeep.log.format import LogEntry
 from threadkeep.ports.models import ConnectedModel
@@ -143,6 +144,9 @@ class ResumedTurns:
             end = absent(code.key) if state.code is None else ABANDONED
         else:
             end = self._is_given_up(held, agent, is_takeover=is_takeover)
+        for paid, reported in await self._code_replies.unpaid(held, state):
+            yield Together((paid, reported))
+            state = replace(state, usage=state.usage + reported.usage)
         reason = control.stop.reason
         if agent is None or end is not None or reason in ("abort", "expire"):  # it isn't run to be stopped
             end = stopped(held.turn, reason) if reason else end or ABANDONED
