@@ -132,6 +132,11 @@ class StepEnded(Struct, frozen=True, omit_defaults=True, tag="step_end"):
     is_progress: bool = False
     """Whether losing the node after it counts as a first loss: a model call, a write, an answer."""
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it came to nothing because the code no longer waited for it."""
+        return self.status in ("cancelled", "unknown") and self.error is None
+
 
 class StateSaved(Struct, frozen=True, omit_defaults=True, tag="save"):
     """A point to start from: results recorded before it need no longer be claimed."""

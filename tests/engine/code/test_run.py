@@ -29,6 +29,7 @@ from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.errors import BudgetExceeded, ModelNotAllowed
 from threadkeep.domain.events import (
     ApprovalRequest,
+    ApprovalResponse,
     Done,
     Failed,
     IterationRestart,
@@ -45,6 +46,7 @@ from threadkeep.domain.message import Usage as MessageUsage
 from threadkeep.engine.code import codes, running, voices
 from threadkeep.engine.code.replay import replay_code
 from threadkeep.engine.code.run import AGENT_FAILED, TOO_MUCH
+from threadkeep.engine.code.tool_calls import LEFT
 from threadkeep.engine.journal import ReplayDiverged, StateSaved, StepBegun, StepEnded
 from threadkeep.engine.loop import Together
 from threadkeep.engine.recorded_steps import StepRecorder
@@ -955,6 +957,50 @@ async def test_a_write_that_the_code_gives_up_before_it_runs_is_cancelled_and_no
     assert world.writes == []
     assert [it.status for it in turn.entries if isinstance(it, StepEnded)] == ["cancelled"]
     assert [it.status for it in turn.events if isinstance(it, StepChanged)] == ["running", "cancelled"]
+
+
+async def test_what_was_cut_off_and_is_given_up_while_it_is_held_ends_and_a_write_is_unknown():
+    @tool(effect="read", access="ask")
+    async def look() -> None: ...
+
+    @agent()
+    async def gives_up(turn: Turn):
+        world.writes.append("run")
+        begun = (
+            turn.step(forever, 1),
+            turn.step(forever, 2, effect="read"),
+            turn.step(look),
+            turn.ask("Sure?"),
+        )
+        open_ = [asyncio.create_task(it) for it in begun]
+        if len(world.writes) > 1:
+            await asyncio.sleep(0.05)
+            for it in open_:
+                it.cancel()
+        await turn.step(world.read, 3, effect="read")
+        await asyncio.wait(open_)
+        return "Done."
+
+    async def forever(what: int) -> None:
+        await asyncio.Event().wait()
+
+    world = World()
+    for commits in itertools.count(1):
+        world.writes.clear()
+        turn = await CodeTurn([gives_up]).run(commits=commits)
+        if any(isinstance(it, StepEnded) for it in turn.entries):
+            break
+    await turn.run()
+    assert turn.shown == "Done."
+    assert not replay_code(turn.entries, {}).unfinished
+    changes = [it.status for it in turn.events if isinstance(it, StepChanged) and it.status != "running"]
+    ends = [it.status for it in turn.entries if isinstance(it, StepEnded)]
+    assert (changes, ends) == (["ok", "unknown", "cancelled"], ["ok", "unknown", *["cancelled"] * 3])
+    assert await turn.check() is None
+    (returned,) = [it for it in turn.events if isinstance(it, ToolResultStored)]
+    assert (returned.status, returned.error) == ("interrupted", LEFT)
+    (expired,) = [it for it in turn.events if isinstance(it, ApprovalResponse)]
+    assert expired.action is ApprovalAction.EXPIRE
 
 
 async def test_a_program_that_says_too_much_ends_with_a_sentence(monkeypatch: pytest.MonkeyPatch):

@@ -168,7 +168,7 @@ class Claims:
             self._changed.clear()
             if self._due and (claim := self._open.get(self._due[0].key)) is not None:
                 ended = self._due[0]
-                if not claim.is_cancelled and ended.status != "cancelled":
+                if not claim.is_cancelled and not ended.is_given_up:
                     return Delivery(claim, ended, settles=len(self._open) > 1)
                 if claim.is_cancelled:  # the program cancelled it, now as then, or before it came
                     self.delivered(claim)

@@ -65,19 +65,27 @@ async def ask(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
     begun = code.begun(open_, "ask", "question", "read")
     if open_.key not in code.state.begun:
         code.outlet.emit(begun)
+    try:
+        decision, response = await _question_of(claim, open_).ask(code)
+    except asyncio.CancelledError:
+        if open_.is_cancelled:
+            await give_up_question(code, claim, open_)
+        raise
+    answer = decision.content if decision.action is ApprovalAction.ANSWER else None
+    code.end(await code.ok(open_, answer, is_progress=True), response)
+
+
+async def give_up_question(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
+    """Ends a question to which the program no longer wants an answer."""
+    expired = await _question_of(claim, open_).withdraw(code)
+    code.end(code.failed(open_, None, status="cancelled"), *expired)
+
+
+def _question_of(claim: AskClaim, open_: OpenClaim) -> Question:
     is_form = claim.schema is not None and claim.schema.get("type") == "object"
-    question = Question(
+    return Question(
         subject=f"ask/{open_.key}",
         kind=ApprovalKind.ELICITATION if is_form else ApprovalKind.QUESTION,
         message=claim.message,
         schema=claim.schema,
     )
-    try:
-        decision, response = await question.ask(code)
-    except asyncio.CancelledError:
-        if open_.is_cancelled:
-            expired = await question.withdraw(code)
-            code.end(code.failed(open_, None, status="cancelled"), *expired)
-        raise
-    answer = decision.content if decision.action is ApprovalAction.ANSWER else None
-    code.end(await code.ok(open_, answer, is_progress=True), response)

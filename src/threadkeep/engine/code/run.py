@@ -31,7 +31,7 @@ from threadkeep.engine.code.deliveries import Deliveries
 from threadkeep.engine.code.model_calls import ModelCalls
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.places import ambiguous, place_of
-from threadkeep.engine.code.questions import ask
+from threadkeep.engine.code.questions import ask, give_up_question
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
 from threadkeep.engine.code.shown import MOST_NOTICE_CHARACTERS, ShownOutput, body_of
@@ -161,6 +161,11 @@ _REASONS: dict[StopReason, CancelReason] = {
 
 
 _CARRIED_OUT = ("step", "model", "tool")
+
+
+def _is_call(claim: StepClaim | CallClaim) -> bool:
+    """Whether it is shown as a call of a tool."""
+    return isinstance(claim, CallClaim) or claim.is_tool or claim.access == "ask"
 
 
 def _told(begun: StepBegun) -> str:
@@ -363,8 +368,23 @@ class _Serving:
             await self._carry_out_whole(claim, open_)
         except asyncio.CancelledError:
             if open_.is_cancelled and not self._code.claims.is_due(open_):
-                self._code.claims.close(open_)  # it had not begun
+                if open_.key in self._code.state.begun:
+                    await self._give_up(claim, open_)
+                else:
+                    self._code.claims.close(open_)
             raise
+
+    async def _give_up(self, claim: Claim, open_: OpenClaim) -> None:
+        """Ends what an earlier run began, and this one cancelled before it could go on."""
+        match claim:
+            case StepClaim() | CallClaim() if _is_call(claim):
+                self._tools.give_up(claim, open_)
+            case StepClaim():
+                self._steps.give_up(claim, open_)
+            case AskClaim():
+                await give_up_question(self._code, claim, open_)
+            case _:
+                self._code.end(self._code.failed(open_, None, status="cancelled"))
 
     async def _carry_out_whole(self, claim: Claim, open_: OpenClaim) -> None:
         code = self._code
@@ -372,7 +392,7 @@ class _Serving:
             await code.claims.hold(open_.key)
             await code.check_boundary()
             match claim:
-                case StepClaim() if claim.is_tool or claim.access == "ask":
+                case StepClaim() if _is_call(claim):
                     await self._tools.step(claim, open_)
                 case StepClaim():
                     await self._steps.carry_out(claim, open_)

@@ -83,6 +83,14 @@ class Steps:
                 self._close(claim, begun, ended, "cancelled", took)
             raise
 
+    def give_up(self, claim: StepClaim, open_: OpenClaim) -> None:
+        """Ends a step that an earlier run began, and that the program no longer waits for."""
+        begun = self._code.state.begun[open_.key]
+        is_write = claim.effect == "write"
+        status: StepStatus = "unknown" if is_write else "cancelled"
+        ended = self._code.failed(open_, None, status=status, is_progress=is_write)
+        self._code.end(ended, *changed(claim, begun, status, 0))
+
     async def run(
         self,
         claim: StepClaim,

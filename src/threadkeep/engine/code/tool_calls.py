@@ -140,6 +140,13 @@ class ToolCalls:
         await tools.open(frozenset())
         await self._carry_out(_Calling(open_, begun, use, tools, claim, session))
 
+    def give_up(self, claim: StepClaim | CallClaim, open_: OpenClaim) -> None:
+        """Ends a call that an earlier run began, and that the program no longer waits for."""
+        code = self._code
+        called = self._calls.pop(claim.call_id or self._id_of(open_), None)
+        ended = code.failed(open_, None, status="cancelled", is_progress=True)
+        code.end(ended, *(() if called is None else (interrupted(called, LEFT),)))
+
     def _id_of(self, open_: OpenClaim) -> str:
         turn = self._code.turn
         return f"call_{derived_uuid(turn.started_at, turn.id, open_.key).replace('-', '')}"
