@@ -159,13 +159,18 @@ async def test_receipt_of_a_turn_that_another_node_runs_is_not_stored(writing: W
 
 @pytest.mark.usefixtures("long_rest")
 @pytest.mark.parametrize("urgent", [UsageReported(1, 1), ToolResultStored("1", "add", "ok", 3)])
-async def test_finished_model_call_and_tool_result_end_the_rest(writing: Writing, urgent: EventBody):
+async def test_finished_model_call_and_tool_result_and_what_is_urgent_end_the_rest(
+    writing: Writing, urgent: EventBody
+):
     turn_log = await writing.open()
     call = ToolCalled("1", "add", "", {})
     await turn_log.add(Text("a"))
     await turn_log.add(call, urgent)
     await turn_log.live.changed()
     assert await writing.bodies(turn_log) == [Text("a"), call, urgent]
+    await turn_log.add(Text("b"), is_urgent=True)
+    await turn_log.live.changed()
+    assert (await writing.bodies(turn_log))[3:] == [Text("b")]
 
 
 async def test_adjacent_pieces_that_are_stored_together_are_one_event(writing: Writing):

@@ -95,6 +95,8 @@ class Together:
     """Whether something takes effect as soon as they are stored, which only the turn's owner may do."""
     is_progress: bool = False
     """Whether losing the node after them is a first loss again."""
+    is_urgent: bool = False
+    """Whether they are stored as soon as possible, though nothing waits for that."""
 
 
 @dataclass(frozen=True, slots=True)

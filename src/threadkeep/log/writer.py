@@ -46,7 +46,6 @@ from threadkeep.engine.journal import (
     CallPaid,
     JournalEntry,
     StateSaved,
-    StepEnded,
 )
 from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
@@ -117,10 +116,12 @@ class TurnLog:
         """The model call of which the next usage event is, if the turn can make several at once."""
         self._pending: list[tuple[int, Written]] = []
 
-    async def add(self, body: Written, *more: Written, at_once: bool = False) -> None:
+    async def add(
+        self, body: Written, *more: Written, at_once: bool = False, is_urgent: bool = False
+    ) -> None:
         """Adds events or journal entries, which are stored together; with `at_once`, returns when they are.
 
-        Raises if they can't be stored.
+        What is urgent ends the rest, as some entries do by themselves. Raises if they can't be stored.
         """
         if self.error is not None:
             raise self.error
@@ -131,7 +132,7 @@ class TurnLog:
             await self._writer.flush(self)
         else:
             last = more[-1] if more else body
-            self._writer.schedule(self, urgent=_is_urgent(last))
+            self._writer.schedule(self, urgent=is_urgent or _is_urgent(last))
 
     def _append(self, body: Written) -> None:
         """Joins adjacent pieces of text that are stored together into one event."""
@@ -364,9 +365,7 @@ class LogWriter:
 
 def _is_urgent(body: Written) -> bool:
     """Whether it ends the writer's rest: somebody waits for what comes after it."""
-    return isinstance(body, UsageReported | ToolResultStored) or (
-        isinstance(body, StepEnded) and body.is_progress
-    )
+    return isinstance(body, UsageReported | ToolResultStored)
 
 
 def _as_failure(exc: BaseException) -> Exception:

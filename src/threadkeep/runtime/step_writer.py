@@ -107,7 +107,8 @@ class StepWriter:
 
     async def _add_together(self, held: HeldTurn, turn_log: TurnLog, step: Together) -> None:
         is_first_again = step.is_progress and held.attempts > 0
-        await turn_log.add(*step.entries, at_once=step.is_before_effect or is_first_again)
+        at_once = step.is_before_effect or is_first_again
+        await turn_log.add(*step.entries, at_once=at_once, is_urgent=step.is_urgent)
         if step.is_before_effect:  # while the turn is still ours
             self._running.check_lease(turn_log.turn_id)
         if is_first_again:

@@ -390,7 +390,11 @@ async def test_what_may_run_twice_runs_again_with_its_key(effect: Any):
         await turn.run(commits=at)
         at += 1
     assert not any(isinstance(it, StepEnded) for it in turn.entries)
+    stored: list[Any] = []
+    turn.on_step = stored.append
     await turn.run()
+    (end,) = [it for it in stored if isinstance(it, Together) and isinstance(it.entries[-1], StepEnded)]
+    assert end.is_urgent == (effect == "idempotent")
     assert turn.shown.endswith("seen")
     assert turn.shown.count("I look.") == 1
     assert (len(keys), len(set(keys))) == (2, 1)

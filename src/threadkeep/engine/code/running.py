@@ -348,9 +348,10 @@ class RunningCode:
             found.append(it)
         return found
 
-    def end(self, ended: StepEnded, *before: EventBody | JournalEntry) -> None:
+    def end(self, ended: StepEnded, *before: EventBody | JournalEntry, is_urgent: bool = False) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""
-        self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress))
+        is_urgent = is_urgent or ended.is_progress
+        self.outlet.emit(Together((*before, ended), is_progress=ended.is_progress, is_urgent=is_urgent))
         if before:
             self._unseen_bytes = 0
         self.claims.end(ended)

@@ -131,7 +131,8 @@ class Steps:
     def _close(
         self, claim: StepClaim, begun: StepBegun, ended: StepEnded, status: StepStatus, took: int
     ) -> None:
-        self._code.end(ended, *changed(claim, begun, status, took))
+        is_urgent = claim.effect != "read"  # it must not happen twice
+        self._code.end(ended, *changed(claim, begun, status, took), is_urgent=is_urgent)
         self._code.voices.end(begun.step_id)
         del self._open[claim.id]
 

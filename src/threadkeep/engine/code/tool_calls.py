@@ -198,7 +198,7 @@ class ToolCalls:
                         await outlet.store(step)
                     case ToolResultStored():
                         ((block, *_),) = batch.reads()
-                        self._code.end(await self._ended(calling, step, block), step)
+                        self._code.end(await self._ended(calling, step, block), step, is_urgent=True)
                         del self._calls[calling.use.id]
                     case _:
                         outlet.emit(step)
