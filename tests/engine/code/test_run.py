@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,7 @@ from threadkeep.agents import (
     Usage,
     agent,
     attempts,
+    current_turn,
     step_key,
     tool,
 )
@@ -300,11 +302,11 @@ async def test_a_result_that_came_as_the_code_gave_up_is_recorded_as_cancelled(
 async def gives_nothing(turn: Turn) -> None: ...
 
 
-async def killed_in_its_first_step(it: Agent) -> CodeTurn:
-    """Its turn, killed once its first step has begun."""
+async def killed_at_its_first(it: Agent, kind: type[StepBegun | StepEnded] = StepBegun) -> CodeTurn:
+    """Its turn, killed once its first step has begun, or has ended."""
     for commits in itertools.count(1):
         turn = await CodeTurn([it]).run(commits=commits)
-        if any(isinstance(entry, StepBegun) for entry in turn.entries):
+        if any(isinstance(entry, kind) for entry in turn.entries):
             return turn
     raise AssertionError
 
@@ -318,7 +320,7 @@ async def test_a_cut_off_write_that_nobody_catches_is_named_to_the_user_and_with
     async def pays(turn: Turn):
         await turn.step(World().write, 7)
 
-    turn = await killed_in_its_first_step(pays)
+    turn = await killed_at_its_first(pays)
     await turn.run()
     sentence = 'The step "World.write" was interrupted and may have taken effect.'
     assert turn.end == Failed(codes.OUTCOME_UNKNOWN, sentence)
@@ -360,7 +362,7 @@ async def test_a_write_that_was_cut_off_is_unknown_and_never_run_again():
             return "Nobody knows."
         return "Paid."
 
-    turn = await killed_in_its_first_step(pays)
+    turn = await killed_at_its_first(pays)
     world.writes.clear()
     await turn.run()
     assert (turn.shown, heard, world.writes) == ("Nobody knows.", ["unknown"], [])
@@ -770,6 +772,36 @@ async def test_a_silent_step_that_keeps_the_voice_fails_what_waits_and_names_bot
     assert any(isinstance(it, UsageReported) for it in turn.events)  # the provider bills it all the same
 
 
+@pytest.mark.parametrize("is_tool", [False, True])
+async def test_a_write_that_waits_to_speak_is_recorded_at_once_and_heard_later(is_tool: bool):
+    recorded = threading.Event()
+
+    async def speaks(turn: Turn) -> None:
+        await turn.say("I speak. ")
+        is_recorded.append(await asyncio.to_thread(recorded.wait, 5))
+        await turn.say("Still I. ")
+
+    async def writes() -> None:
+        await current_turn().say("I wrote. ")
+
+    @agent()
+    async def talks(turn: Turn):
+        speaking = asyncio.create_task(turn.step(lambda: speaks(turn), name="speaks", effect="read"))
+        await asyncio.sleep(0.05)
+        await turn.step(tool(effect="write", access="ask")(writes) if is_tool else writes)
+        await speaking
+
+    def look(step: Any) -> None:
+        entries = step.entries if isinstance(step, Together) else ()
+        if any(isinstance(it, StepEnded) and it.is_progress for it in entries):
+            recorded.set()
+
+    is_recorded: list[bool] = []
+    turn = await CodeTurn([talks], answer=allows, on_step=look).run()
+    assert is_recorded == [True]
+    assert turn.shown.replace("\n\n", "") == "I speak. Still I. I wrote. "
+
+
 async def test_the_same_step_on_both_sides_of_a_saved_point_is_refused_on_the_first_run():
     world = World()
 
@@ -969,7 +1001,6 @@ async def test_what_was_cut_off_and_is_given_up_while_it_is_held_ends_and_a_writ
 
     @agent()
     async def gives_up(turn: Turn):
-        world.writes.append("run")
         begun = (
             turn.step(forever, 1),
             turn.step(forever, 2, effect="read"),
@@ -977,7 +1008,7 @@ async def test_what_was_cut_off_and_is_given_up_while_it_is_held_ends_and_a_writ
             turn.ask("Sure?"),
         )
         open_ = [asyncio.create_task(it) for it in begun]
-        if len(world.writes) > 1:
+        if world.writes:
             await asyncio.sleep(0.05)
             for it in open_:
                 it.cancel()
@@ -989,11 +1020,8 @@ async def test_what_was_cut_off_and_is_given_up_while_it_is_held_ends_and_a_writ
         await asyncio.Event().wait()
 
     world = World()
-    for commits in itertools.count(1):
-        world.writes.clear()
-        turn = await CodeTurn([gives_up]).run(commits=commits)
-        if any(isinstance(it, StepEnded) for it in turn.entries):
-            break
+    turn = await killed_at_its_first(gives_up, StepEnded)
+    world.writes.append("impatient")
     await turn.run()
     assert turn.shown == "Done."
     assert not replay_code(turn.entries, {}).unfinished

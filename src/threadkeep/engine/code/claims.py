@@ -33,6 +33,13 @@ class OpenClaim:
     key: str
     is_cancelled: bool = False
     """Whether the program no longer waits for it."""
+    has_ended: bool = False
+    """Whether it is recorded what it came to."""
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether the program no longer waits for it, and nothing is recorded of it."""
+        return self.is_cancelled and not self.has_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +149,8 @@ class Claims:
     def end(self, ended: StepEnded) -> None:
         """Adds a result, in the order in which it is recorded."""
         self._due.append(ended)
+        if (claim := self._open.get(ended.key)) is not None:
+            claim.has_ended = True
         self._note_change()
 
     def cancel(self, id_: int) -> OpenClaim | None:

@@ -75,7 +75,7 @@ class ModelCalls:
             await code.voices.spoken(begun.step_id)
         except asyncio.CancelledError:
             await asking.settle()
-            if open_.is_cancelled:
+            if open_.is_given_up:
                 code.end(code.failed(open_, None, status="cancelled"), *code.reported(asking))
                 code.voices.end(begun.step_id)
             else:  # the turn ends, or goes on elsewhere: the provider bills this call all the same

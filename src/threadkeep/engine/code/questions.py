@@ -68,7 +68,7 @@ async def ask(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
     try:
         decision, response = await _question_of(claim, open_).ask(code)
     except asyncio.CancelledError:
-        if open_.is_cancelled:
+        if open_.is_given_up:
             await give_up_question(code, claim, open_)
         raise
     answer = decision.content if decision.action is ApprovalAction.ANSWER else None

@@ -367,7 +367,7 @@ class _Serving:
         try:
             await self._carry_out_whole(claim, open_)
         except asyncio.CancelledError:
-            if open_.is_cancelled and not self._code.claims.is_due(open_):
+            if open_.is_given_up:
                 if open_.key in self._code.state.begun:
                     await self._give_up(claim, open_)
                 else:
@@ -378,7 +378,7 @@ class _Serving:
         """Ends what an earlier run began, and this one cancelled before it could go on."""
         match claim:
             case StepClaim() | CallClaim() if _is_call(claim):
-                self._tools.give_up(claim, open_)
+                self._tools.give_up(self._tools.id_of(claim, open_), open_)
             case StepClaim():
                 self._steps.give_up(claim, open_)
             case AskClaim():
@@ -421,10 +421,10 @@ class _Serving:
             self._note_unwanted(last)
         if claimed is None or open_ is None:
             return
-        if (task := self._working.get(done.re)) is not None and not task.done():
-            task.cancel()
-        elif self._code.claims.is_due(open_):
+        if self._code.claims.is_due(open_):
             self._note_unwanted(open_)
+        elif (task := self._working.get(done.re)) is not None and not task.done():
+            task.cancel()
         self._deliveries.note_settled(done.re)
 
     def _note_unwanted(self, claim: OpenClaim) -> None:

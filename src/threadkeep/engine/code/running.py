@@ -1,6 +1,7 @@
 """What everything that one run of a program claims is carried out with."""
 
 import asyncio
+import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -22,7 +23,7 @@ from threadkeep.engine.code.outlet import Outlet
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState, shown_size
 from threadkeep.engine.code.requests import SharedRequests
-from threadkeep.engine.code.voices import PROGRAM, Voices
+from threadkeep.engine.code.voices import PROGRAM, Voices, VoiceTaken
 from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
@@ -45,6 +46,8 @@ from threadkeep.wire.programs import (
     ToProgram,
     is_one_line,
 )
+
+log = logging.getLogger("threadkeep.engine")
 
 MOST_STEPS = 1_000
 MOST_UNSEEN_BYTES = 64 * 1024
@@ -244,6 +247,15 @@ class RunningCode:
             raise ShownTooMuch
         self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
         self.voices.say(voice, body)
+
+    async def stop_speaking(self, voice: str) -> None:
+        """Passes the voice on, once all is shown that something has said whose end is recorded."""
+        try:
+            await self.voices.spoken(voice)
+        except VoiceTaken as exc:
+            log.warning("turn %s: %s", self.turn.id, exc)
+        finally:
+            self.voices.end(voice)
 
     def now(self) -> int:
         """The time in milliseconds."""

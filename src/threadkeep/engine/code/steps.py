@@ -74,13 +74,14 @@ class Steps:
             done = await self.run(claim, open_, begun, begun.attempt)
             await self._end(claim, open_, begun, done)
         except asyncio.CancelledError:
-            if open_.is_cancelled:
+            if open_.is_given_up:
                 took = code.now() - begun_at
                 is_progress = claim.effect == "write"
                 ended = code.failed(
                     open_, None, status="cancelled", duration_ms=took, is_progress=is_progress
                 )
                 self._close(claim, begun, ended, "cancelled", took)
+                code.voices.end(begun.step_id)
             raise
 
     def give_up(self, claim: StepClaim, open_: OpenClaim) -> None:
@@ -120,20 +121,20 @@ class Steps:
             ended = code.failed(open_, done.error, duration_ms=took, is_progress=is_progress)
         else:
             ended = await code.ok(open_, done.value, duration_ms=done.duration_ms, is_progress=is_progress)
-        try:
-            await code.voices.spoken(begun.step_id)
-        except VoiceTaken as exc:
-            error = ProgramError("VoiceTaken", str(exc))
-            ended = code.failed(open_, error, duration_ms=done.duration_ms, is_progress=is_progress)
+        if claim.effect != "write":  # if what it says is lost with a node, it runs again
+            try:
+                await code.voices.spoken(begun.step_id)
+            except VoiceTaken as exc:
+                ended = code.failed(open_, ProgramError("VoiceTaken", str(exc)), duration_ms=done.duration_ms)
         status: StepStatus = "ok" if ended.status == "ok" else "error"
         self._close(claim, begun, ended, status, done.duration_ms)
+        await code.stop_speaking(begun.step_id)
 
     def _close(
         self, claim: StepClaim, begun: StepBegun, ended: StepEnded, status: StepStatus, took: int
     ) -> None:
         is_urgent = claim.effect != "read"  # it must not happen twice
         self._code.end(ended, *changed(claim, begun, status, took), is_urgent=is_urgent)
-        self._code.voices.end(begun.step_id)
         del self._open[claim.id]
 
     async def _is_wanted_again(self, claim: StepClaim, open_: OpenClaim, begun: StepBegun) -> bool:

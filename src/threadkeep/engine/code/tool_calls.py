@@ -108,7 +108,7 @@ class ToolCalls:
     async def call(self, claim: CallClaim, open_: OpenClaim) -> None:
         """Calls a tool of the agent's servers, or of the client."""
         await self.open()
-        use = clean_use(ToolUse(claim.call_id or self._id_of(open_), claim.tool, claim.arguments))
+        use = clean_use(ToolUse(self.id_of(claim, open_), claim.tool, claim.arguments))
         begun = self._code.begun(open_, claim.tool, "tool", "write")
         await self._carry_out(_Calling(open_, begun, use, self._code.around.tools))
 
@@ -126,7 +126,7 @@ class ToolCalls:
             effect=ToolEffect(claim.effect),
             title=claim.title or f"Call {name}",
         )
-        use = clean_use(ToolUse(claim.call_id or self._id_of(open_), name, claim.arguments or {}))
+        use = clean_use(ToolUse(self.id_of(claim, open_), name, claim.arguments or {}))
         begun = replace(code.begun(open_, name, "tool", claim.effect), title=claim.title)
         before = code.state.calls.get(use.id)
         attempt = before.dispatch.attempt + 1 if before and before.dispatch else 1
@@ -140,16 +140,19 @@ class ToolCalls:
         await tools.open(frozenset())
         await self._carry_out(_Calling(open_, begun, use, tools, claim, session))
 
-    def give_up(self, claim: StepClaim | CallClaim, open_: OpenClaim) -> None:
-        """Ends a call that an earlier run began, and that the program no longer waits for."""
-        code = self._code
-        called = self._calls.pop(claim.call_id or self._id_of(open_), None)
-        ended = code.failed(open_, None, status="cancelled", is_progress=True)
-        code.end(ended, *(() if called is None else (interrupted(called, LEFT),)))
-
-    def _id_of(self, open_: OpenClaim) -> str:
+    def id_of(self, claim: StepClaim | CallClaim, open_: OpenClaim) -> str:
+        """The id of a call: the model's, or one that is the same in every run."""
+        if claim.call_id:
+            return claim.call_id
         turn = self._code.turn
         return f"call_{derived_uuid(turn.started_at, turn.id, open_.key).replace('-', '')}"
+
+    def give_up(self, id_: str, open_: OpenClaim) -> None:
+        """Ends a call, by its id, that the program no longer waits for."""
+        code = self._code
+        called = self._calls.pop(id_, None)
+        ended = code.failed(open_, None, status="cancelled", is_progress=True)
+        code.end(ended, *(() if called is None else (interrupted(called, LEFT),)))
 
     async def _carry_out(self, calling: "_Calling") -> None:
         code, open_, begun, use = self._code, calling.open, calling.begun, calling.use
@@ -170,16 +173,14 @@ class ToolCalls:
                 wait_for_user=partial(self._wait, use.id),
             )
             await self._run(calling, batch)
-            await code.voices.spoken(begun.step_id)
         except asyncio.CancelledError:
-            if open_.is_cancelled:
-                ended = code.failed(open_, None, status="cancelled", is_progress=True)
-                code.end(ended, interrupted(called, LEFT))
-                del self._calls[use.id]
+            if open_.is_given_up:
+                self.give_up(use.id, open_)
+            code.voices.end(begun.step_id)
             raise
         finally:
             share.close()
-            code.voices.end(begun.step_id)
+        await code.stop_speaking(begun.step_id)
 
     async def _wait(
         self, call_id: str, requests: frozenset[str], woken: Callable[[], Awaitable[None]]

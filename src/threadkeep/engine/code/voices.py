@@ -86,6 +86,7 @@ class Voices:
     def end(self, step_id: str) -> None:
         """A step or model call has ended; the next one that waits speaks."""
         if self._holder != step_id:
+            self._waiting.pop(step_id, None)  # it was cancelled before it could speak
             return
         self._holder = None
         while self._waiting and self._holder is None:
