@@ -1,7 +1,5 @@
 """Exceptions as they are recorded, and raised again: the same way on the first run as on every later one."""
 
-import builtins
-import sys
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +17,7 @@ from threadkeep.agents.errors import (
     ToolFailed,
     TurnError,
 )
+from threadkeep.agents.loading import recorded_module
 from threadkeep.agents.values import Unstorable, encode
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
@@ -86,7 +85,7 @@ def raised_by(name: str, failed: ClaimFailed) -> Exception:
 
 def rebuilt(name: str, error: ProgramError) -> Exception:
     """A recorded exception as its own class, if that gives the same; otherwise StepFailed."""
-    kind = _loaded_class(error.type)
+    kind = _class_of(error.type)
     if kind is not None and bytes(error.args):
         try:
             again = kind(*msgspec.json.decode(error.args))
@@ -97,13 +96,13 @@ def rebuilt(name: str, error: ProgramError) -> Exception:
     return StepFailed(name, error.type.removeprefix("builtins."), error.message)
 
 
-def _loaded_class(path: str) -> type[Exception] | None:
-    """An exception class by its path, if its module is loaded. Nothing is imported for a record."""
+def _class_of(path: str) -> type[Exception] | None:
+    """An exception class by its path."""
+    found: Any = None
     module_name, _, names = path.rpartition(".")
-    while module_name and module_name not in sys.modules:
+    while module_name and (found := recorded_module(module_name)) is None:
         module_name, _, outer = module_name.rpartition(".")
         names = f"{outer}.{names}"
-    found: Any = sys.modules.get(module_name, builtins)
     for part in names.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, type) or not issubclass(found, Exception):

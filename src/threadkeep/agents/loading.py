@@ -4,6 +4,7 @@ import importlib
 import sys
 import traceback
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,6 +52,17 @@ def load_all(places: Iterable[str]) -> list[Agent]:
     except ValueError as exc:
         raise AgentsNotLoaded(str(exc)) from exc
     return agents
+
+
+def recorded_module(name: str) -> Any:
+    """A module in which a step's exception was defined; None if it can't be imported any more.
+
+    The step may have imported it when it first ran, in a process that is gone.
+    """
+    if name not in sys.modules and all(map(str.isidentifier, name.split("."))):
+        with suppress(Exception):  # whatever the module does
+            importlib.import_module(name)
+    return sys.modules.get(name)
 
 
 def _import(name: str) -> Any:
