@@ -22,6 +22,7 @@ from threadkeep.wire.programs import (
     Effect,
     StepAccess,
     StepClaim,
+    bare_name,
 )
 
 MOST_NAME_CHARACTERS = 128
@@ -203,7 +204,7 @@ def _step_name(fn: Callable[..., Any], given: str | None) -> str:
 
 def _tool_name(name: str) -> str:
     """A step's name as that of a tool."""
-    bare = name.rpartition("<locals>.")[2]
+    bare = bare_name(name)
     return "".join(it if it.isascii() and (it.isalnum() or it in "_-") else "_" for it in bare)[:64]
 
 

@@ -76,7 +76,7 @@ class RetrievalPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPart:
-    """What the model or an MCP server asked the user; `decision` is None while it waits."""
+    """What the model, an agent in code or an MCP server asked the user; `decision` is None while it waits."""
 
     type: ClassVar[str] = "question"
     request_id: str

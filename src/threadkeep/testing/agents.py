@@ -19,7 +19,7 @@ from threadkeep.testing.diaries import Diary
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.approvals import ApprovalView
 from threadkeep.wire.messages import FailureView
-from threadkeep.wire.programs import Effect
+from threadkeep.wire.programs import Effect, bare_name
 
 log = logging.getLogger("threadkeep.testing")
 
@@ -103,7 +103,7 @@ class Effects:
         return {it["ran"] for it in self._diary.read() if it.get("effect") == "write"}
 
     def _choose(self, step: str, effect: Effect, fn: Callable[..., Any]) -> Callable[..., Any]:
-        name = bare(step)
+        name = bare_name(step)
         fake = self._fakes.get(name)
         if fake is None and effect == "write":
             refused = (
@@ -120,11 +120,6 @@ class Effects:
         for it in self._diary.read():
             if "refused" in it:
                 raise StepNotFaked(it["refused"])
-
-
-def bare(step: str) -> str:
-    """A step's name without the function that its function is in."""
-    return step.rpartition("<locals>.")[2]
 
 
 async def run_agent(
@@ -283,13 +278,13 @@ class Course:
         statuses: dict[str, list[str]] = {}
         async for step in client.steps(self.turn_id, values=True):
             if step.kind in ("step", "tool"):
-                statuses.setdefault(bare(step.name), []).append(step.status)
+                statuses.setdefault(bare_name(step.name), []).append(step.status)
         counts = self._effects.counts
         return {name: StepRuns(counts[name], tuple(ended)) for name, ended in statuses.items()}
 
     async def _state(self, client: Client) -> str:
         """What a turn that hasn't ended waits for."""
-        open_ = [bare(it.name) async for it in client.steps(self.turn_id) if it.status == "running"]
+        open_ = [bare_name(it.name) async for it in client.steps(self.turn_id) if it.status == "running"]
         turn = await client.turn(self.turn_id)
         asked = [it.message for it in await client.approvals() if it.turn_id == self.turn_id]
         if asked:

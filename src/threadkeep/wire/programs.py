@@ -30,6 +30,11 @@ def is_one_line(encoded: bytes | Raw) -> bool:
     return not any(it in content for it in (b"\n", b"\r", b"\t"))
 
 
+def bare_name(step: str) -> str:
+    """A step's name for people: without the function that its function is in."""
+    return step.rpartition("<locals>.")[2]
+
+
 class ProgramError(Struct, frozen=True, omit_defaults=True):
     """An exception of the program, as it is recorded: without a traceback, which may differ next time."""
 

@@ -59,7 +59,7 @@ def image(name: str, tool_call_id: str | None = None) -> FilePart:
     return FilePart(file_id=PayloadId(new_uuid()), file_name=name, tool_call_id=tool_call_id)
 
 
-def question(tool_call_id: str, text: str) -> QuestionPart:
+def question(tool_call_id: str | None, text: str) -> QuestionPart:
     return QuestionPart(
         request_id=new_uuid(), message=text, at=1, expires_at=9, tool_call_id=tool_call_id, decision=ANSWER
     )
@@ -78,6 +78,7 @@ PARTS: tuple[Part, ...] = (
     call("ask", "user", result="Oslo"),
     question("ask", "Which town?"),
     question("book", SECRET),  # a form that a server asked for
+    question(None, "Which port?"),  # by an agent in code
     call(
         "book",
         "office",
@@ -108,7 +109,8 @@ def test_share_with_tools_shows_the_work_and_nothing_private():
     shown = shown_of(reply(), with_tools=True)
     assert SECRET not in repr(shown)
     assert kinds(shown) == [
-        "thought", "retrieval", "retrieval", "question", "tool_call", "file", "user_text", "step", "text",
+        "thought", "retrieval", "retrieval", "question", "question", "tool_call", "file", "user_text", "step",
+        "text",
     ]  # fmt: skip
     assert (shown.usage, shown.model) == (None, None)
     assert shown.error == Failure("E", FAILED)
@@ -119,7 +121,7 @@ def test_share_with_tools_shows_the_work_and_nothing_private():
 def test_share_without_tools_shows_what_was_said():
     shown = shown_of(reply(), with_tools=False)
     assert SECRET not in repr(shown)
-    assert kinds(shown) == ["question", "file", "user_text", "text"]
+    assert kinds(shown) == ["question", "question", "file", "user_text", "text"]
     assert len(list(files_of(shown))) == 1
 
 

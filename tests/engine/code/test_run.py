@@ -590,9 +590,12 @@ async def test_a_denied_step_raises_and_does_not_run():
     ("title", "asked"), [("Book a room", "Book a room?"), ("Book it?", "Book it?"), (None, "Call book?")]
 )
 async def test_the_title_of_a_step_is_what_its_user_is_asked_and_sees(title: str | None, asked: str):
+    async def book(what: int) -> str:
+        return f"wrote {what}"
+
     @agent()
     async def books(turn: Turn):
-        return await turn.step(World().write, 7, access="ask", name="book", title=title)
+        return await turn.step(book, 7, access="ask", title=title)
 
     turn = await CodeTurn([books], answer=allows).run()
     assert [it.message for it in turn.events if isinstance(it, ApprovalRequest)] == [asked]

@@ -20,7 +20,6 @@ from threadkeep.engine.code.shown import ShownOutput, body_of
 from threadkeep.engine.code.takes import NULL
 from threadkeep.wire.programs import (
     Ack,
-    CallClaim,
     Claim,
     End,
     FromProgram,
@@ -29,7 +28,6 @@ from threadkeep.wire.programs import (
     Result,
     SaveClaim,
     Settled,
-    StepClaim,
     StepDone,
     StepRepeats,
     UsageClaim,
@@ -96,7 +94,7 @@ class _Check:
         await self._deliveries.run()
 
     def _note_received(self, claim: OpenClaim) -> None:
-        self._last = self._named(claim.key)
+        self._last = _named(claim.key)
 
     async def read(self) -> None:
         """Compares what the program does with what is recorded; raises _Different."""
@@ -150,8 +148,7 @@ class _Check:
             self._claims.close(open_)
             await self._deliveries.at_once(claim.id, ended)
         elif not self._claims.is_recorded(open_.key) and open_.key not in self._state.begun:
-            name = _named(open_.key, is_step=isinstance(claim, StepClaim | CallClaim))
-            self._new[claim.id] = _NewClaim(open_, name)
+            self._new[claim.id] = _NewClaim(open_, _named(open_.key))
 
     def _compare_output(self, output: Output) -> None:
         if output.step is None:
@@ -189,11 +186,8 @@ class _Check:
             yield "nothing"
 
     def _next_recorded(self) -> str:
-        return self._named(self._claims.next_recorded or "")
-
-    def _named(self, key: str) -> str:
-        begun = self._state.begun.get(key)
-        return _named(key, is_step=begun is None or begun.kind in ("step", "tool"))
+        recorded = self._claims.next_recorded
+        return _named(recorded) if recorded else "nothing"
 
     def _different(self, first: str, this: str | None = None) -> _Different:
         when = f"after {self._last}" if self._last else "at its start"
@@ -202,10 +196,11 @@ class _Check:
         return _Different(f"{when}, the first run {first}, this one {this}")
 
 
-def _named(key: str, *, is_step: bool) -> str:
+def _named(key: str) -> str:
     """A claim for the program's author: a step by its name, anything else as a call of the turn."""
-    name = describe_key(key)
-    return name if is_step or "/" in name else f"turn.{name}"
+    scope, kind, *_ = key.rsplit("/", 3)
+    is_step = kind.startswith(("step:", "call:"))
+    return describe_key(key) if is_step or scope else f"turn.{describe_key(key)}"
 
 
 def _without_hash(key: str) -> str:

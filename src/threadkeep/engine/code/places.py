@@ -19,18 +19,18 @@ from threadkeep.wire.programs import (
 
 
 def place_of(claim: Claim) -> tuple[str, str, str]:
-    """A claim's scope, its name, and a hash of what it asks."""
+    """A claim's scope, its kind with its name if it has one, and a hash of what it asks."""
     match claim:
         case StepClaim():
-            return claim.scope, claim.name, claim.hash
+            return claim.scope, f"step:{claim.name}", claim.hash
         case ModelClaim():
             return claim.scope, "model", _model_hash(claim)
         case CallClaim():
-            return claim.scope, claim.tool, claim.call_id or _hash(claim.arguments)
+            return claim.scope, f"call:{claim.tool}", claim.call_id or _hash(claim.arguments)
         case AskClaim():
             return claim.scope, "ask", _hash((claim.message, claim.schema))
         case TakeClaim():
-            return claim.scope, claim.what, _hash((claim.limit, claim.as_context))
+            return claim.scope, f"take:{claim.what}", _hash((claim.limit, claim.as_context))
         case UsageClaim():
             return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
         case SaveClaim():
@@ -39,7 +39,8 @@ def place_of(claim: Claim) -> tuple[str, str, str]:
 
 def ambiguous(claim: Claim) -> Refused:
     """The answer to a claim that a run which starts from a saved point could take for an earlier one."""
-    _, name, _ = place_of(claim)
+    _, kind, _ = place_of(claim)
+    name = kind.partition(":")[2] or kind
     return Refused(
         AMBIGUOUS,
         f"`{name}` is asked for after `turn.save` exactly as before. A run that starts from `turn.saved` "

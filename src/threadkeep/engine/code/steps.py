@@ -14,7 +14,7 @@ from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded, StepStatus
 from threadkeep.engine.loop import Together
-from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone
+from threadkeep.wire.programs import OUTCOME_UNKNOWN, ProgramError, Run, StepClaim, StepDone, bare_name
 
 log = logging.getLogger("threadkeep.engine")
 
@@ -144,7 +144,7 @@ class Steps:
         question = Question(
             subject=f"again/{open_.key}/{begun.attempt}",
             kind=ApprovalKind.QUESTION,
-            message=f"{claim.title or claim.name} may already have happened. Run it again?",
+            message=f"{claim.title or bare_name(claim.name)} may already have happened. Run it again?",
             schema={"type": "string", "enum": ["yes", "no"]},
         )
         decision, response = await question.ask(self._code)
@@ -154,7 +154,7 @@ class Steps:
 
 def unknown(code: RunningCode, step_name: str) -> ProgramError:
     """What a program is told of a step that was cut off; the log says what its author can do about it."""
-    name = step_name.rpartition("<locals>.")[2]
+    name = bare_name(step_name)
     log.warning(
         'turn %s: "%s" was cut off and may have taken effect, so it is not repeated. '
         'Catch OutcomeUnknown; a step that only reads says so with effect="read"',

@@ -40,6 +40,7 @@ from threadkeep.wire.programs import (
     ProgramError,
     StepClaim,
     StepDone,
+    bare_name,
 )
 
 LEFT = "The agent's code no longer waits for this call."
@@ -115,7 +116,7 @@ class ToolCalls:
     async def step(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a function of the program that is shown as a tool's call."""
         code = self._code
-        name = claim.name
+        name = bare_name(claim.name)
         tool = Tool(
             AGENT,
             name,
@@ -263,7 +264,8 @@ class _Calling:
 
 def made_stricter(rules: Rules, claim: StepClaim) -> Rules:
     """The owner's rules, and what the code itself asks for: neither can allow what the other doesn't."""
-    access = access_of(rules, AGENT, claim.name)
+    name = bare_name(claim.name)
+    access = access_of(rules, AGENT, name)
     if access is ToolAccess.ALLOW and claim.access == "ask":
         access = ToolAccess.ASK
-    return {**rules, f"{AGENT}.{claim.name}": ToolRule(access, ToolEffect(claim.effect))}
+    return {**rules, f"{AGENT}.{name}": ToolRule(access, ToolEffect(claim.effect))}
