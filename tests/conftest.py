@@ -233,7 +233,7 @@ def piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every piece that a model says is an event of its own; else those that come together are one."""
     add = TurnLog.add
 
-    async def add_at_once(turn_log: TurnLog, *together: Written, at_once: bool = False) -> None:
+    async def add_at_once(turn_log: TurnLog, *together: Written, **how_soon: bool) -> None:
         await add(turn_log, *together, at_once=True)
 
     def read_apart(events: Sequence[ServerSentEvent], reply: ReplyReader) -> Iterator[ModelEvent]:

@@ -10,11 +10,13 @@ import msgspec
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
+from threadkeep.engine.code.claims import describe_key
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.testing.diaries import Diary
+from threadkeep.wire.programs import bare_name
 
 T = TypeVar("T")
 Moment = Literal["before", "after"]
@@ -150,6 +152,7 @@ def _name_of(entries: list[dict[str, Any]]) -> str:
         return "receipt"
     kinds = {it["type"]: it for it in reversed(entries)}
     main = next((kinds[it] for it in _MAIN if it in kinds), entries[-1])
-    step = main.get("name") or main.get("key", "").rpartition("/")[0].rpartition("/")[0]
-    name = step.rpartition("<locals>.")[2].lstrip("/") if main["type"] in ("step", "step_end") else ""
-    return f"{main['type']} {name}".strip()
+    if main["type"] not in ("step", "step_end"):
+        return str(main["type"])
+    name = main.get("name") or describe_key(f"{main['key'].rpartition('/')[0]}/1")
+    return f"{main['type']} {bare_name(name)}"

@@ -86,7 +86,7 @@ class _Shown:
                 if part.tool_call_id not in self._private:
                     yield part
             case QuestionPart():
-                # What an agent in code asks belongs to no call; what belongs to another is a form for a server.
+                # What an agent in code asks is of no call; what is of another is a form for a server.
                 if part.tool_call_id is None or part.tool_call_id in self._asking:
                     yield part
             case CardPart(card=card):
