@@ -301,7 +301,7 @@ async def test_a_class_that_only_the_step_imports_is_found_in_a_later_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "bank_errors.py").write_text("class Declined(Exception): ...")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
     async def pay() -> None:
         declined = importlib.import_module("bank_errors").Declined

@@ -72,7 +72,11 @@ ThreadkeepError
 │   ├── GenerationAborted
 │   ├── GenerationTimeout
 │   ├── GenerationFailed           the model gateway failed
-│   └── GenerationInterrupted      the server couldn't continue the turn
+│   ├── GenerationInterrupted      the server couldn't continue the turn
+│   ├── AgentFailed                the agent's code failed
+│   ├── AgentDiverged              the agent's code has changed since the turn began
+│   ├── EffectUnknown              a step of the agent's code was cut off and may have taken effect
+│   └── TooManySteps               the agent's code took more steps than a turn may have
 ├── StorageError
 │   ├── StorageUnavailable         the database is unreachable, full or read-only; retrying may help
 │   ├── StorageConflict            another writer was first; read again and retry
@@ -462,7 +466,9 @@ class RateLimited(ThreadkeepError):
 
 
 class AgentAbsent(ThreadkeepError):
-    """The agent is a program, and no process that runs it is connected. Nothing was stored."""
+    """The agent is a program, and no process that runs it is connected. Nothing was stored, unless the turn
+    had begun and waited for one: then `details.message` is its reply.
+    """
 
     code = "AGENT_ABSENT"
 
@@ -525,6 +531,34 @@ class GenerationInterrupted(TurnFailed):
     """The server couldn't continue the turn; `details.message` is the partial reply."""
 
     code = "INTERRUPTED"
+
+
+class AgentFailed(TurnFailed):
+    """The agent's code failed; `details.message` is the partial reply."""
+
+    code = "AGENT_FAILED"
+
+
+class AgentDiverged(TurnFailed):
+    """The agent's code has changed since the turn began, so the turn couldn't continue;
+    `details.message` is the partial reply.
+    """
+
+    code = "REPLAY_DIVERGED"
+
+
+class EffectUnknown(TurnFailed):
+    """A step of the agent's code was cut off, may have taken effect and was not repeated;
+    `details.message` is the partial reply.
+    """
+
+    code = "OUTCOME_UNKNOWN"
+
+
+class TooManySteps(TurnFailed):
+    """The agent's code took more steps than a turn may have; `details.message` is the partial reply."""
+
+    code = "STEP_LIMIT"
 
 
 class StorageError(ThreadkeepError):

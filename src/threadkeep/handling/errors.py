@@ -74,6 +74,10 @@ STATUSES: dict[str, int] = {
     errors.HeadersTooLarge.code: 431,
     errors.GenerationAborted.code: 499,
     errors.GenerationFailed.code: 502,
+    errors.AgentFailed.code: 502,
+    errors.AgentDiverged.code: 502,
+    errors.EffectUnknown.code: 502,
+    errors.TooManySteps.code: 502,
     errors.GenerationInterrupted.code: 503,
     errors.GatewayNotConfigured.code: 503,
     errors.AgentAbsent.code: 503,
@@ -115,7 +119,27 @@ _PASSING = {
     errors.TooManyConnections.code,
 }
 
+_OF_TURNS: dict[str, type[ThreadkeepError]] = {
+    error.code: error
+    for error in (
+        errors.GenerationFailed,
+        errors.GenerationTimeout,
+        errors.GenerationInterrupted,
+        errors.AgentFailed,
+        errors.AgentDiverged,
+        errors.EffectUnknown,
+        errors.TooManySteps,
+        errors.AgentAbsent,
+        errors.BudgetExceeded,
+    )
+}
+
 _encode = msgspec.json.Encoder().encode
+
+
+def error_of_turn(code: str) -> type[ThreadkeepError]:
+    """The error of a request that waited for a turn, by the code with which that failed."""
+    return _OF_TURNS.get(code, errors.GenerationFailed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ import pytest
 from tests.conftest import Api
 from tests.http.calls import Json, items, new_agent, new_conversation, refusal
 from tests.making import ALICE, NOW, keep_conversation, opened
+from threadkeep.agents import AgentError, Turn, agent
 from threadkeep.bootstrap.programs import declare_programs
 from threadkeep.domain.agent import Agent, Code, WorkerState
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.ids import AgentId
 from threadkeep.domain.turn import Lease, OpenStep, TurnCode
-from threadkeep.testing import ScriptedModel
+from threadkeep.testing import ScriptedModel, running_app
+from threadkeep.testing.app import admin_token
 from threadkeep.testing.waiting import until
 from threadkeep.wire.programs import AgentDeclared
 
@@ -237,3 +239,31 @@ async def test_no_model_answers_for_a_program_where_nothing_is_stored(
         assert refused.status_code in (400, 422), refused.text
         assert "This agent is a program" in refused.text
     assert model.requests == []
+
+
+@agent(max_steps=1)
+async def fails(turn: Turn) -> None:
+    await turn.step(len, turn.text, effect="read")
+    if turn.text == "too far":
+        await turn.step(len, "again", effect="read")
+    raise AgentError("There is no such order.")
+
+
+@pytest.mark.parametrize(("text", "code"), [("Why?", "AGENT_FAILED"), ("too far", "STEP_LIMIT")])
+async def test_request_that_waits_for_a_program_that_fails_is_refused_with_the_turns_code(
+    text: str, code: str
+):
+    async with running_app(agents=[fails]) as running:
+        http = httpx.AsyncClient(
+            transport=httpx.ASGITransport(running.app),
+            base_url="http://localhost",
+            headers={"Authorization": f"Bearer {admin_token()}", "Accept": "application/json"},
+        )
+        (id_,) = [it.id async for it in running.client.agents() if it.name == "Fails"]
+        conversation = (await running.client.create_conversation(id_, title="t")).id
+        async with http:
+            path = f"/api/conversations/{conversation}/messages?wait=true"
+            refused = await http.post(path, json={"content": text})
+    error = refused.json()["error"]
+    assert (refused.status_code, error["code"]) == (502, code)
+    assert error["details"]["message"]["error"]["code"] == code

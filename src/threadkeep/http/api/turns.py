@@ -9,19 +9,15 @@ from threadkeep.aside import LogWork
 from threadkeep.domain.client_tool import ClientTool
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
-    BudgetExceeded,
     GenerationAborted,
-    GenerationFailed,
-    GenerationInterrupted,
-    GenerationTimeout,
     InvalidRequest,
     ShuttingDown,
-    TurnFailed,
 )
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageStatus
 from threadkeep.domain.queued import QueuedMessage, WhenBusy
 from threadkeep.domain.turn import BegunWith, Turn, WaitsFor
+from threadkeep.handling.errors import error_of_turn
 from threadkeep.handling.idempotency import idempotency_key
 from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.handling.stream import EventStream
@@ -385,15 +381,10 @@ def _good(turn: Turn, message: Message) -> Message:
             "The turn continues in another process. Send the request again with the same Idempotency-Key.",
             details={"turnId": turn.id},
         )
-    kinds: dict[str, type[TurnFailed | BudgetExceeded]] = {
-        error.code: error
-        for error in (GenerationFailed, GenerationTimeout, GenerationInterrupted, BudgetExceeded)
-    }
-    if message.error is not None:
-        kind, reason = kinds.get(message.error.code, GenerationFailed), message.error.message
-    else:
-        kind, reason = GenerationAborted, "The turn was stopped."
-    raise kind(reason, details={"message": message_view(message)})
+    details = {"message": message_view(message)}
+    if message.error is None:
+        raise GenerationAborted("The turn was stopped.", details=details)
+    raise error_of_turn(message.error.code)(message.error.message, details=details)
 
 
 async def _stream(

@@ -5,7 +5,7 @@ import msgspec
 from threadkeep.domain import errors
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import Failed
-from threadkeep.handling.errors import STATUSES, ShapedError
+from threadkeep.handling.errors import STATUSES, ShapedError, error_of_turn
 
 NO_RETRY = {"x-should-retry": "false"}
 """SDKs repeat what was refused with 409, 429 or 5xx; some of it stays refused."""
@@ -56,9 +56,7 @@ def body_of(error: ThreadkeepError, status: int) -> Error:
 
 def error_of(failed: Failed) -> ThreadkeepError:
     """The error of a failed turn, for a request that has no response to report it in."""
-    kinds = (errors.GenerationTimeout, errors.GenerationInterrupted, errors.BudgetExceeded)
-    kind = next((it for it in kinds if it.code == failed.code), errors.GenerationFailed)
-    return kind(failed.message)
+    return error_of_turn(failed.code)(failed.message)
 
 
 def told(error: ThreadkeepError) -> Error:
