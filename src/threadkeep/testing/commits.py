@@ -10,12 +10,12 @@ import msgspec
 
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.ids import TurnId
-from threadkeep.engine.code.claims import describe_key
 from threadkeep.storage.approvals import SqlApprovals
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.storage.turns import SqlTurns
 from threadkeep.testing.diaries import Diary
+from threadkeep.wire.claim_keys import describe_key
 from threadkeep.wire.programs import bare_name
 
 T = TypeVar("T")

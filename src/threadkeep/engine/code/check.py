@@ -11,13 +11,14 @@ from threadkeep.domain.events import Failed, Terminal, Text
 from threadkeep.domain.text import storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.code import codes
-from threadkeep.engine.code.claims import Claims, Diverged, OpenClaim, describe_key
+from threadkeep.engine.code.claims import Claims, Diverged, OpenClaim
 from threadkeep.engine.code.deliveries import Deliveries, LoadValue
 from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.shown import ShownOutput, body_of
 from threadkeep.engine.code.takes import NULL
+from threadkeep.wire.claim_keys import describe_key
 from threadkeep.wire.programs import (
     Ack,
     Claim,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from threadkeep.engine.journal import StepEnded
+from threadkeep.wire.claim_keys import describe_key
 
 
 class Diverged(Exception):
@@ -223,11 +224,3 @@ class Claims:
     def _note_change(self) -> None:
         self.moves += 1
         self._changed.set()
-
-
-def describe_key(key: str) -> str:
-    """A claim for its program's author: its scope and name, and which of the same it is."""
-    scope, kind, _, number = key.rsplit("/", 3)
-    name = kind.partition(":")[2] or kind
-    name = f"{scope}/{name}" if scope else name
-    return name if number == "1" else f"{name} ({number})"
