@@ -17,7 +17,7 @@ CHANGING = [
     (re.compile(r"\btk_[A-Za-z0-9_-]+"), "<key>"),
     (re.compile(r"http://127\.0\.0\.1:\d+"), "<address>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "<id>"),
-    (re.compile(r"(?<!level=)\d[\d.,:]*"), "#"),
+    (re.compile(r"(?<!level=)\d[\d.,:]*(dev\d+)?"), "#"),
     (re.compile(r"[Jj]ust now|# (minutes?|seconds?) ago"), "<ago>"),
     (re.compile(r"# (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*( #)*"), "<date>"),
     (re.compile(r"# (ms|s|min)\b"), "# s"),

@@ -146,8 +146,8 @@ class Alice:
             await items(self.client, "/api/conversations"),
             await items(self.client, f"/api/conversations/{self.conversation['id']}/shares"),
             await items(self.client, "/api/imports"),
-            await items(self.client, "/api/keys"),
             await items(self.client, "/api/me/sessions"),
+            await items(self.client, "/api/keys"),
         ]
 
 

@@ -191,7 +191,7 @@ _TABLE = (
         stores="nothing",
         gives={"Set-Cookie": "The session, for this browser alone."},
     ),
-    Route("GET", "/api/me/sessions", sign_in.list_sessions, "Signing in", scope=Scope.ADMIN),
+    Route("GET", "/api/me/sessions", sign_in.list_sessions, "Signing in", within_agents=False),
     Route(
         "DELETE",
         "/api/me/sessions",

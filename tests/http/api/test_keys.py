@@ -392,7 +392,9 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
     before, tried = await her.everything(), 0
     for operation in await served_operations(client):
         for name in ids_of(operation):
-            if name in {"key_id", "user_id", "import_id"} or operation.path.startswith("/api/admin"):
+            if name in {"key_id", "user_id", "session_id", "import_id"} or operation.path.startswith(
+                "/api/admin"
+            ):
                 continue
             others = dict.fromkeys(operation.path_names, "none")
             for id_ in her.ids(name) if name != "file_id" else ():
@@ -422,11 +424,9 @@ async def test_key_for_another_agent_finds_nothing_of_this_one_on_any_route(
 
 
 def test_every_id_in_a_path_is_one_that_a_limited_key_is_held_against():
-    """Those below others are found through them; users, keys, imports and gateways concern more than some
-    agents.
-    """
+    """Those below others are found through them; users, keys and the like concern more than some agents."""
     below = {"document_id", "memory_id", "compaction_id", "request_id", "name", "component", "number"}
-    beyond = {"user_id", "key_id", "import_id", "gateway"}
+    beyond = {"user_id", "key_id", "import_id", "gateway", "session_id", "invitation_id"}
     names = {name for operation in operations() for name in operation.path_names}
     assert names - below - beyond <= LIMITED.keys() | {"agent_id"}
 

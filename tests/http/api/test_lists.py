@@ -75,6 +75,8 @@ async def make_lists(api: Api, user: str) -> Lists:
         await keep_turn(api.store, await keep_turn(api.store, await stored(api, talk), "1", "2"), "3", "4")
     runs = [await run_with_tool(client, conversation["id"], run) for run in ("one", "two", "three")]
     assert all(response.is_success for response in runs)
+    for other in ("bob", "carol"):
+        await api.store.users.meet(UserId(other), NOW)
     for seq in (1, 2, 3):
         await api.store.compactions.add(make_compaction(conversation["id"], seq, seq))
         await keep_document(api.store, AgentId(agent["id"]), "text")
@@ -125,6 +127,7 @@ def test_these_are_the_lists():
         "/api/chat/messages",
         "/api/admin/audit",
         "/api/admin/turns",
+        "/api/admin/users",
     }
 
 
