@@ -66,6 +66,20 @@ async def test_write_without_a_fake_is_refused_even_if_the_agent_catches_that():
         await run_agent(careless, "Refund")
 
 
+async def test_misspelt_fake_is_named_although_the_step_may_run_for_real():
+    @agent()
+    async def looks(turn: Turn) -> str:
+        return f"Order {await turn.step(find_order, turn.text, effect='read')}."
+
+    async def fake(text: str) -> int:
+        return 8
+
+    with pytest.raises(StepNotFaked, match=r"a fake `find_ordr`, which no step used, and `find_order` ran"):
+        await run_agent(looks, "Find 7", steps={"find_ordr": fake})
+    run = await run_agent(looks, "Find 7", steps={"find_order": fake, "refund": fake})
+    assert run.text == "Order 8."
+
+
 async def test_question_without_an_answer_is_named():
     with pytest.raises(AssertionError, match=r"'Refund it\?', and `answers` has no answer left"):
         await run_agent(orders, "Refund order 7")

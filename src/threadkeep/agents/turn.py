@@ -64,9 +64,9 @@ GivenTool = Callable[..., Any]
 MOST_FILE_BYTES = 32 * 1024 * 1024
 MOST_SCOPE_CHARACTERS = 256
 MOST_ROUNDS = 200
+"""How often `run` asks the model at most."""
 MOST_READ = 100_000
 """How many characters of a result a model reads."""
-"""How often `run` asks the model at most."""
 
 _UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
 _YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}

@@ -10,7 +10,14 @@ from msgspec import Raw, Struct
 from threadkeep.domain.money import Cost
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.gateway import TextBlock, ThinkingBlock
-from threadkeep.wire.programs import NOTHING, ClaimKind, Effect, ProgramError
+from threadkeep.wire.programs import (
+    NOTHING,
+    ClaimKind,
+    Effect,
+    ProgramError,
+    StartConversation,
+    StartUser,
+)
 
 
 class UseNoted(Struct, frozen=True, omit_defaults=True, tag="use"):
@@ -71,11 +78,16 @@ class BegunByAdmin(Struct, frozen=True, tag="begun_by_admin"):
 
 
 class CodeStarted(Struct, frozen=True, omit_defaults=True, tag="code"):
-    """The turn's agent is a program; this code of it began the turn."""
+    """The turn's agent is a program; this code of it began the turn, and was told this of where it runs.
+
+    A later run is told the same: users sign in with other groups meanwhile, and conversations get titles.
+    """
 
     key: str
     version: int
     sdk: str = ""
+    user: StartUser | None = None
+    conversation: StartConversation | None = None
 
 
 class CallPaid(Struct, frozen=True, omit_defaults=True, tag="paid"):

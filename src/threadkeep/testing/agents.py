@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ log = logging.getLogger("threadkeep.testing")
 TIMEOUT_S = 30.0
 MOST_PAUSE_S = 5.0
 
+_ALIKE = 0.75
+"""How alike two names are of which one is a misspelt other, from 0 to 1."""
 _USER = User(LOCAL, UserRole.ADMIN)
 """Whose client a running app has."""
 
@@ -34,7 +37,7 @@ Fakes = Mapping[str, Callable[..., Any]]
 
 
 class StepNotFaked(AssertionError):
-    """A step that can't be undone was about to run for real."""
+    """A step that can't be undone was about to run for real, or one ran whose fake is misspelt."""
 
 
 class NotDeterministic(AssertionError):
@@ -116,10 +119,18 @@ class Effects:
         return fake or fn
 
     def check(self) -> None:
-        """Raises if a step was refused, whatever the agent made of that."""
+        """Raises if a step was refused, whatever the agent made of that, or its fake is misspelt."""
         for it in self._diary.read():
             if "refused" in it:
                 raise StepNotFaked(it["refused"])
+        ran = self.counts
+        real = ran.keys() - self._fakes.keys()
+        for unused in self._fakes.keys() - ran.keys():
+            if meant := get_close_matches(unused, real, n=1, cutoff=_ALIKE):
+                raise StepNotFaked(
+                    f"`steps` has a fake `{unused}`, which no step used, and `{meant[0]}` ran for real. "
+                    "Correct the fake's name, or leave it out."
+                )
 
 
 async def run_agent(
@@ -136,9 +147,9 @@ async def run_agent(
     """Sends an agent a message in a Threadkeep of its own, and returns what has become of it.
 
     Its questions get `answers`, in turn; a call that needs approval "allow" or "deny"; None declines. `steps`
-    has fakes by the names of the steps; a write without one is refused. With `check`, the function then runs
-    again against what was recorded, without running a step; if it does something else, that raises
-    NotDeterministic. `settings` are those of `Settings`.
+    has fakes by the names of the steps; a write without one is refused, and so is a misspelt name. With
+    `check`, the function then runs again against what was recorded, without running a step; if it does
+    something else, that raises NotDeterministic. `settings` are those of `Settings`.
     """
     effects = Effects(steps or {}, Diary())
     course = Course(agent, effects, answers, timeout_s)

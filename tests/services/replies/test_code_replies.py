@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,7 +12,10 @@ from tests.conftest import TEMPLATE
 from tests.postgres import Postgres
 from threadkeep.agents import Agent, Turn, Usage, agent
 from threadkeep.client import Client, TurnWaiting
+from threadkeep.domain.ids import SessionId, UserId
+from threadkeep.domain.sign_in.session import Session, SignedIn
 from threadkeep.domain.turn import TurnStatus
+from threadkeep.domain.user import UserRole
 from threadkeep.services.replies import code_replies
 from threadkeep.testing import RunningApp, Say, ScriptedModel, run_agent, running_app
 from threadkeep.testing.waiting import until
@@ -93,6 +97,46 @@ async def test_saved_state_outlives_its_turn_when(client: Client, text: str, the
         await client.reply(first.turn_id)
     second = await client.start(conversation, "And now?")
     assert (await client.reply(second.turn_id)).content == "1 before."
+
+
+@agent(visibility="public")
+async def knows(turn: Turn) -> str:
+    """Uses all that it is told, and waits for its user."""
+    told = [turn.user.id, turn.user.name, turn.user.role, turn.user.groups, turn.conversation.title]
+    await turn.step(repr, [*told, turn.conversation.metadata], effect="read")
+    await turn.ask("Shall I go on?")
+    return f"{turn.user.name} of {', '.join(turn.user.groups)} in {turn.conversation.title}"
+
+
+async def test_program_is_told_the_same_of_its_user_and_conversation_however_these_change(
+    database: dict[str, Any],
+):
+    async with running_app(agents=[knows], agents_pause_after_s=0.05, **database) as app:
+        store, ada = (await app.app.services()).store, app.as_user("ada")
+
+        async def sign_in(number: int, name: str, *groups: str) -> None:
+            id_ = SessionId(str(UUID(int=number)))
+            session = Session(
+                id=id_,
+                user_id=UserId("ada"),
+                way="oidc:test",
+                device="",
+                created_at=0,
+                last_used_at=0,
+                ends_at=1,
+            )
+            described = SignedIn(id=UserId("ada"), role=UserRole.USER, name=name, groups=groups)
+            await store.sessions.start(session, f"hash {number}", described)
+
+        await sign_in(1, "Ada", "sales", "returns")
+        (id_,) = [it.id async for it in ada.agents() if it.engine.kind == "code"]
+        conversation = (await ada.create_conversation(id_, title="Before")).id
+        turn_id = (await ada.start(conversation, "Who am I?")).turn_id
+        await left_open(ada, turn_id)
+        await sign_in(2, "Ada King", "returns")
+        await ada.update_conversation(conversation, {"title": "After", "metadata": {"order": 7}})
+        await answered(ada, turn_id)
+        assert (await ada.reply(turn_id)).content == "Ada of sales, returns in Before"
 
 
 async def replied(app: RunningApp) -> MessageView:

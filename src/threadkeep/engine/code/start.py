@@ -40,16 +40,15 @@ def start_of(
     is_check: bool = False,
 ) -> Start:
     """The start of a run: everything that doesn't change while the turn lives."""
-    begun_with = turn.begun_with
+    begun_with, begun = turn.begun_with, state.code
     return Start(
         turn=turn.id,
         run=run,
         agent=code.key,
-        version=state.code.version if state.code else code.version,
-        user=StartUser(user.id, user.role.value),
-        conversation=StartConversation(
-            conversation.id, conversation.title or "", dict(conversation.metadata)
-        ),
+        version=begun.version if begun else code.version,
+        user=(begun and begun.user) or StartUser(user.id, user.role.value, user.name, user.groups),
+        conversation=(begun and begun.conversation)
+        or StartConversation(conversation.id, conversation.title or "", dict(conversation.metadata)),
         message=StartMessage(
             turn.user_message_id,
             message.text if message else "",
@@ -60,7 +59,7 @@ def start_of(
         ),
         at=turn.started_at,
         attempt=attempt,
-        is_resumed=state.code is not None,
+        is_resumed=begun is not None,
         model=turn.model,
         client_tools=tuple(
             ProgramTool(it.name, it.description, dict(it.parameters))

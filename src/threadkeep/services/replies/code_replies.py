@@ -96,7 +96,11 @@ class CodeReplies:
                 yield event
             return
         self._metrics.replayed[code.key] += len(state.recorded)
-        begun = (CodeStarted(code.key, code.version),) if state.code is None else ()
+        begun = (
+            (CodeStarted(code.key, code.version, user=start.user, conversation=start.conversation),)
+            if state.code is None
+            else ()
+        )
         step = None
         # Nothing is awaited between the program's start and the code that ends it.
         async with aclosing(run_code(turn, around, state=state, opening=(*begun, *opening))) as steps:

@@ -1,5 +1,7 @@
 """Starts programs for turns: with what the turn began with, and the state that it continues from."""
 
+from dataclasses import replace
+
 from msgspec import Raw
 
 from threadkeep.domain.agent import Code
@@ -44,6 +46,8 @@ class ProgramStarts:
     ) -> Start:
         """What a run of a program begins with."""
         message = await self._store.messages.get(conversation.id, turn.user_message_id)
+        if state.code is None and user.name is None:
+            user = await self._described(user)
         return start_of(
             turn,
             conversation,
@@ -62,6 +66,11 @@ class ProgramStarts:
         """Runs a program's function from the top."""
         assert self._programs.port is not None
         return self._programs.port.start(start)
+
+    async def _described(self, user: User) -> User:
+        """A user as their last sign-in described them: a key, or another node, doesn't say."""
+        known = await self._store.known_users.find(user.id)
+        return user if known is None else replace(user, name=known.name, groups=known.groups)
 
     async def _state(self, turn: Turn, state: CodeState, question: Message | None) -> bytes | None:
         """The state as the turn last saved it, else that of the nearest reply before it on its path."""
