@@ -166,11 +166,51 @@ async def test_damaged_journal_ends_its_turn_with_a_sentence_and_nothing_is_repe
 async def damage(node: DyingNode, sent: Mapping[str, Sent]) -> None:
     database = node.life.database
     assert database is not None
-    for name, sql in DAMAGES.items():
-        if sql is not None:
-            values: dict[str, Any] = {"id": sent[name].turn_id, "garbage": b"garbage"}
+    for name, it in sent.items():
+        if (sql := DAMAGES[name]) is not None:
+            values: dict[str, Any] = {"id": it.turn_id, "garbage": b"garbage"}
             statement = Statement(sql.replace("LAST", LAST))
             await database.execute(statement(**{it: at for it, at in values.items() if f":{it}" in sql}))
+
+
+@agent()
+async def waits_for_its_user(turn: Turn) -> str:
+    much = await turn.step(write_much, turn.text)
+    await turn.say("I ask. ")
+    await turn.ask("Well?")
+    return f"Done, {len(much)}."
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["while it waits", "when it is over"])
+async def test_turn_whose_log_is_damaged_can_be_read_and_ended(settings: Settings, is_over: bool):
+    async with dying_node(settings, [waits_for_its_user]) as node:
+        turns = await asyncio.gather(*(send(node, "Waits for its user", it) for it in DAMAGES))
+        await asyncio.gather(*(it.answer(node) if is_over else it.until(node, "WAITING") for it in turns))
+        if is_over:
+            await asyncio.gather(*(it.until(node) for it in turns))
+        await damage(node, {it.text: it for it in turns})
+        await asyncio.gather(*(check_damaged(node, it, is_over=is_over) for it in turns))
+
+
+async def check_damaged(node: DyingNode, sent: Sent, *, is_over: bool) -> None:
+    """What is left of a turn is shown, and nothing of it keeps the rest of its conversation away."""
+    conversation = f"/api/conversations/{sent.conversation}"
+    turn = f"/api/turns/{sent.turn_id}"
+    for path in (
+        turn,
+        f"{turn}/steps?values=true",
+        f"/api/admin{turn[4:]}/steps",
+        f"{conversation}/messages",
+    ):
+        seen = await node.client.get(path)
+        assert seen.status_code == 200 and seen.json(), (path, seen.text)
+    response = await node.client.get(f"/v1/responses/resp_{sent.turn_id.replace('-', '')}")
+    assert response.status_code in (200, 410), response.text
+    if is_over:
+        assert (await sent.reply(node))["content"].startswith("I ask. Done")
+    else:
+        await node.client.post(f"{conversation}/abort")
+        assert (await sent.until(node))["status"] in ("CANCELLED", "FAILED")
 
 
 HEARD: list[list[str]] = []

@@ -31,6 +31,9 @@ class _Private(msgspec.Struct, omit_defaults=True):
     image_refs: tuple[Mapping[str, PayloadId], ...] = ()
 
 
+DAMAGED = (UnreadableEvent, LookupError, AssertionError)
+"""What reading a damaged log raises."""
+
 _TAB = "\t"
 LogEntry = TurnEvent | JournalEntry
 _REFERENCES = '"refs":{'

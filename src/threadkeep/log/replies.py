@@ -1,6 +1,7 @@
 """Converts between replies and the logs of their turns."""
 
 import asyncio
+import logging
 from bisect import insort
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -51,9 +52,11 @@ from threadkeep.domain.parts import (
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
-from threadkeep.log.format import encode_replayed
+from threadkeep.log.format import DAMAGED, encode_replayed
 from threadkeep.log.portions import passing
 from threadkeep.storage.turn_log import SqlTurnLog
+
+log = logging.getLogger("threadkeep.turns")
 
 Result = Literal["ok", "error", "timeout", "denied", "interrupted", "unknown"]
 _Timed = tuple[int, EventBody]
@@ -62,13 +65,18 @@ REPLAYED_AT_ONCE = 500
 """How many events a chunk of a replayed turn has."""
 
 
-async def written_so_far(log: SqlTurnLog, message: Message) -> Message:
-    """A reply in progress, up to the end of its turn's log; any other message unchanged."""
+async def written_so_far(turn_log: SqlTurnLog, message: Message) -> Message:
+    """A reply in progress, up to the end of its turn's log, or up to where that is damaged; any other message
+    unchanged.
+    """
     if message.completed_at is not None or message.turn_id is None:
         return message
     work, folding = LogWork(), Folding()
-    async for chunks in log.pages(message.turn_id, 0):
-        await work.take(passing(folding.add), chunks, at_end=False)
+    try:
+        async for chunks in turn_log.pages(message.turn_id, 0):
+            await work.take(passing(folding.add), chunks, at_end=False)
+    except DAMAGED as exc:  # its conversation can be read nevertheless
+        log.error("couldn't read all of turn %s: %s", message.turn_id, exc)
     return await work.end(folding.message, message)
 
 

@@ -53,7 +53,6 @@ from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.tasks import end_tasks
-from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -78,9 +77,6 @@ So a turn has the same commits in every run: for tests that crash at one of them
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
-
-DAMAGED = (UnreadableEvent, LookupError, AssertionError)
-"""What reading a damaged log raises."""
 
 
 class TurnLost(Exception):

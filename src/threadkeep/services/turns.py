@@ -1,13 +1,14 @@
 """Turns: follow them, wait for them and stop them."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing
 from dataclasses import dataclass
 
 from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import TurnInProgress, TurnNotFound
+from threadkeep.domain.errors import EventsExpired, TurnInProgress, TurnNotFound
 from threadkeep.domain.events import LogChunk, TurnEvent
 from threadkeep.domain.ids import ConversationId, TurnId, UserId
 from threadkeep.domain.message import Message
@@ -21,6 +22,11 @@ from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.payloads import shown_messages
 from threadkeep.storage.store import Store
+from threadkeep.wire.events import UnreadableEvent
+
+log = logging.getLogger("threadkeep.turns")
+
+UNREADABLE = "This turn's events can't be read any more. Read its message instead."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +67,18 @@ class Turns:
         return await self._node.follow(turn, after, from_first=from_first)
 
     async def read(self, turn: Turn, take: Callable[[TurnEvent], object]) -> LogWork:
-        """Passes the events of a turn's log as it is stored now, with their values, to a function."""
+        """Passes the events of a turn's log as it is stored now, with their values, to a function.
+
+        EventsExpired if the log is damaged.
+        """
         work, take_all = LogWork(), passing(take)
-        async with aclosing(self._stored(turn)) as stored:
-            async for chunks in stored:
-                await work.take(take_all, chunks, at_end=not turn.is_active)
+        try:
+            async with aclosing(self._stored(turn)) as stored:
+                async for chunks in stored:
+                    await work.take(take_all, chunks, at_end=not turn.is_active)
+        except UnreadableEvent as exc:
+            log.error("couldn't read the events of turn %s: %s", turn.id, exc)
+            raise EventsExpired(UNREADABLE) from exc
         return work
 
     async def _stored(self, turn: Turn) -> AsyncGenerator[Sequence[LogChunk]]:

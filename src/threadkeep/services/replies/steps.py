@@ -19,9 +19,8 @@ from threadkeep.engine.recorded_steps import (
     StepRecorder,
     steps_of_parts,
 )
-from threadkeep.log.format import decode_entries
+from threadkeep.log.format import DAMAGED, decode_entries
 from threadkeep.log.replies import written_so_far
-from threadkeep.log.writer import DAMAGED
 from threadkeep.services.approvals import request_id_of
 from threadkeep.services.turns import Turns
 from threadkeep.storage.store import Store
@@ -77,7 +76,7 @@ class Steps:
                 continue
             content = await self._store.states.value(turn.id, step.ref)
             left -= len(content or b"")
-            found[step.ref] = _unavailable("The result is gone.") if content is None else content
+            found[step.ref] = _unavailable("The result is gone.") if content is None else _intact(content)
         return found
 
     async def _recorded(self, turn: Turn) -> RecordedSteps:
@@ -107,6 +106,14 @@ class Steps:
         if not recorder.is_of_program:
             return None
         return await work.end(partial(recorder.steps, is_over=not turn.is_active))
+
+
+def _intact(content: bytes) -> bytes:
+    try:
+        msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return _unavailable("The result is damaged.")
+    return content
 
 
 def _unavailable(reason: str) -> bytes:
