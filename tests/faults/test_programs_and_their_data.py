@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
@@ -18,10 +19,13 @@ from tests.http.api.test_budgets import REPLY, with_prices
 from tests.making import NOW, keep_conversation, opened
 from tests.postgres import Postgres
 from tests.runtime.nodes import DEAD
+from tests.talking import JSON
 from threadkeep import Settings
 from threadkeep.agents import BudgetExceeded, Turn, agent
+from threadkeep.bootstrap import opened_jobs_and_store
+from threadkeep.cli.moving import export_user, import_file
 from threadkeep.domain.conversation import BegunTurn
-from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.turn import TurnCode
 from threadkeep.runtime import heartbeat
 from threadkeep.storage.database import bus
@@ -211,6 +215,65 @@ async def check_damaged(node: DyingNode, sent: Sent, *, is_over: bool) -> None:
     else:
         await node.client.post(f"{conversation}/abort")
         assert (await sent.until(node))["status"] in ("CANCELLED", "FAILED")
+
+
+STATE = "what only the program knows"
+
+
+@agent(visibility="public")
+async def remembers(turn: Turn) -> str:
+    """Replies with all that it was told on the path that leads here."""
+    told = [*turn.state.get("told", ()), turn.text]
+    turn.state = {"told": told, "secret": STATE}
+    return " ".join(told)
+
+
+async def test_state_follows_its_branch_and_no_export_has_it(settings: Settings, tmp_path: Path):
+    async with dying_node(settings, [remembers]) as node:
+        first = await send(node, "Remembers", "one")
+        conversation = f"/api/conversations/{first.conversation}"
+        await first.until(node)
+
+        async def say(text: str, into: str = conversation, **place: str) -> dict[str, Any]:
+            asked = {"content": text, **place}
+            replied = await node.client.post(f"{into}/messages?wait=true", json=asked, headers=JSON)
+            assert replied.status_code == 200, replied.text
+            return replied.json()
+
+        one = await first.reply(node)
+        two = await say("two")
+        three = await say("three")
+        edited = await say("deux", parentId=one["id"])
+        again = await node.client.post(
+            f"{conversation}/regenerate?wait=true", json={"messageId": two["id"]}, headers=JSON
+        )
+        fork = (await node.client.post(f"{conversation}/fork", json={"messageId": two["id"]})).json()["id"]
+        forked = await say("elsewhere", f"/api/conversations/{fork}")
+        later = await say("four", parentId=three["id"])
+        said = [it["content"] for it in (one, two, three, edited, again.json(), forked, later)]
+        assert said == [
+            "one",
+            "one two",
+            "one two three",
+            "one deux",
+            "one two",
+            "one two elsewhere",
+            "one two three four",
+        ]
+        exported = (await node.client.get(f"{conversation}/export?format=json")).text
+        assert "one two three four" in exported and STATE not in exported
+    file = tmp_path / "export.zip"
+    assert await export_user(settings, UserId("local"), file) == 0
+    with zipfile.ZipFile(file) as archive:
+        assert not any(STATE.encode() in archive.read(it) for it in archive.namelist())
+    async with opened_jobs_and_store(settings) as (_, store):
+        for id_ in (first.conversation, fork):
+            await store.conversations.purge(UserId("local"), ConversationId(id_))
+    assert await import_file(settings, file, UserId("local"), None) == 0
+    async with dying_node(settings, [remembers]) as node:
+        path = f"{conversation}/messages?wait=true"
+        brought = await node.client.post(path, json={"content": "after all"}, headers=JSON)
+        assert (brought.status_code, brought.json()["content"]) == (200, "after all"), brought.text
 
 
 HEARD: list[list[str]] = []
