@@ -15,6 +15,7 @@ from threadkeep.domain.message import Message
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
+from threadkeep.log.format import DAMAGED
 from threadkeep.log.portions import passing, portions
 from threadkeep.log.values import whole_chunks
 from threadkeep.runtime.following import ALL_SEEN, Follower
@@ -22,7 +23,6 @@ from threadkeep.runtime.node import Node
 from threadkeep.services.access import own_conversation, own_turn
 from threadkeep.services.payloads import shown_messages
 from threadkeep.storage.store import Store
-from threadkeep.wire.events import UnreadableEvent
 
 log = logging.getLogger("threadkeep.turns")
 
@@ -76,8 +76,8 @@ class Turns:
             async with aclosing(self._stored(turn)) as stored:
                 async for chunks in stored:
                     await work.take(take_all, chunks, at_end=not turn.is_active)
-        except UnreadableEvent as exc:
-            log.error("couldn't read the events of turn %s: %s", turn.id, exc)
+        except DAMAGED as exc:
+            log.exception("couldn't read the events of turn %s", turn.id)
             raise EventsExpired(UNREADABLE) from exc
         return work
 
