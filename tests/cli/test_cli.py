@@ -11,6 +11,7 @@ import pytest
 
 from tests.serving import Server, environment, run
 from threadkeep.cli import main
+from threadkeep.http.sign_in.local_token import make_token
 
 SECRET = "s3cret-" * 8
 
@@ -36,11 +37,18 @@ def test_token_without_a_secret_says_what_to_set(capsys: pytest.CaptureFixture[s
 def test_token_of_a_server_without_a_sign_in_is_printed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
+    token = make_token(Path(".threadkeep"))  # as a server's start does
     assert main(["token"]) == 0
-    assert capsys.readouterr().out.strip() == Path(".threadkeep", "token").read_text().strip()
+    assert capsys.readouterr().out.strip() == token
     monkeypatch.setenv("THREADKEEP_JWT_SECRET", SECRET)
     assert main(["token"]) == 1
     assert "--user" in capsys.readouterr().err
+
+
+def test_token_in_a_folder_without_a_server_says_so_and_makes_none(capsys: pytest.CaptureFixture[str]):
+    assert main(["token"]) == 1
+    assert "--data" in capsys.readouterr().err
+    assert not Path(".threadkeep").exists()
 
 
 def test_page_is_opened_with_the_token_unless_people_sign_in(
@@ -94,9 +102,13 @@ def test_own_commands_send_the_token_that_a_server_wants(tmp_path: Path):
         port = server.url.rpartition(":")[2]
         ran = run(*words, folder=tmp_path, port=port, require_token="true", gateway="openai")
         assert ran.returncode == 0, ran.stderr
-        refused = run(*words, "--url", server.url, folder=tmp_path, gateway="openai")
+        ran = run(*words, "--url", server.url, folder=tmp_path, gateway="openai")
+        assert ran.returncode == 0, ran.stderr
+        elsewhere = [*words[:2], "--data", "other", "--url", server.url]
+        refused = run(*elsewhere, folder=tmp_path, gateway="openai")
         assert refused.returncode == 1
-        assert "token" in refused.stderr
+        assert "--data" in refused.stderr
+        assert not (tmp_path / "other").exists()
 
 
 def test_reader_that_has_seen_enough_is_no_error():

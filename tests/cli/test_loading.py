@@ -10,6 +10,7 @@ from tests.client.test_loading import OF_A_CLIENT, OF_A_SERVER
 from tests.serving import environment
 from tests.talking import talking_aside
 from threadkeep.cli import COMMANDS, main
+from threadkeep.http.sign_in.local_token import make_token
 from threadkeep.testing import ScriptedModel, scripted_settings
 
 OF_EVERY_COMMAND = {"__main__", "choices", "cli", "domain", "loopback", "settings", "version"}
@@ -42,6 +43,7 @@ def test_what_needs_neither_server_nor_client_loads_neither(tmp_path: Path, argu
 
 
 def test_token_loads_what_signs_it_and_no_server(tmp_path: Path):
+    make_token(tmp_path / ".threadkeep")
     modules = loaded_by(tmp_path, "token")
     assert layers(modules) <= OF_EVERY_COMMAND | {"http"}
     assert not packages(modules) & {"starlette", "uvicorn", "httpx2", "pydantic"}
@@ -53,7 +55,8 @@ def test_chat_with_a_running_server_loads_no_server(model: ScriptedModel, tmp_pa
     assert "threadkeep.client.client" in modules
     assert layers(modules) <= OF_EVERY_COMMAND | OF_A_CLIENT | {"http"}
     of_http = {module for module in modules if module.startswith("threadkeep.http.")}
-    assert of_http == {"threadkeep.http.sign_in", "threadkeep.http.sign_in.local_token"}
+    whose_server = {"accounts", "local_token", "socket_owner"}
+    assert of_http == {"threadkeep.http.sign_in", *(f"threadkeep.http.sign_in.{it}" for it in whose_server)}
     assert not packages(modules) & OF_A_SERVER
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
-from threadkeep.cli.commands import refuse
+from threadkeep.cli.commands import refuse, sentence
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings, misnamed
 from threadkeep.version import __version__
@@ -46,7 +46,9 @@ COMMANDS = (
     Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
     Command("invite", "threadkeep.cli.invite", "print a link that signs somebody in, once"),
     Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
-    Command("mcp", "threadkeep.cli.mcp", "run a built-in MCP server over stdin and stdout"),
+    Command("agent", "threadkeep.cli.agents", "list, show, create, change and delete agents"),
+    Command("mcp", "threadkeep.cli.mcp", "list, add, test and remove an agent's MCP servers"),
+    Command("model", "threadkeep.cli.models", "list models; connect and test accounts with providers"),
     Command(
         "backup", "threadkeep.cli.backup", "back up everything to one file, even while the server is running"
     ),
@@ -105,7 +107,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parsers = parser.add_subparsers(required=True, metavar="COMMAND")
     called = next((word for word in words if not word.startswith("-")), None)
     for command in COMMANDS:
-        its_parser = parsers.add_parser(command.name, help=command.purpose)
+        its_parser = parsers.add_parser(
+            command.name, help=command.purpose, description=sentence(command.purpose)
+        )
         if command.name == called:
             its_parser.add_argument("--data", type=Path, help="data folder (.threadkeep)")
             command.load()(its_parser)

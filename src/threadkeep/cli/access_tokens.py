@@ -7,7 +7,7 @@ from threadkeep.cli.commands import runs
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.user import User, UserRole, user_id
 from threadkeep.http.sign_in.access_tokens import expected_of, issue_token
-from threadkeep.http.sign_in.local_token import make_token
+from threadkeep.http.sign_in.local_token import read_token
 from threadkeep.settings import PREFIX, Settings
 
 _TTL = re.compile(r"(\d+)([smhd]?)")
@@ -17,7 +17,10 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 def add_token(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     runs(command, _token)
-    command.add_argument("--user", help="the user's id; leave out if sign-in is off")
+    command.add_argument(
+        "--user",
+        help="the user's id; without sign-in, leave it out: this folder's server has one token",
+    )
     command.add_argument("--admin", action="store_true", help="give the token the admin role")
     command.add_argument(
         "--ttl", type=seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d"
@@ -35,7 +38,13 @@ def _token(settings: Settings, given: argparse.Namespace) -> int:
     if given.user is None:
         if settings.signs_in:
             raise SettingsError("Name the token's user: threadkeep token --user NAME.")
-        print(make_token(settings.data))
+        token = read_token(settings.data)
+        if token is None:
+            raise SettingsError(
+                f"No server has run with the data folder {settings.data.absolute()}, so there is no token. "
+                "Run this in the folder where you started the server, or name its data folder with --data."
+            )
+        print(token)
         return 0
     user = User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
     print(issue(settings, user, given.ttl))

@@ -3,7 +3,7 @@
 import argparse
 
 from threadkeep.cli.commands import runs
-from threadkeep.cli.target import add_target, log_only_errors, own_token
+from threadkeep.cli.target import add_target, log_only_errors
 from threadkeep.cli.terminal import chat
 from threadkeep.settings import Settings
 
@@ -18,5 +18,4 @@ def add_chat(command: argparse.ArgumentParser) -> None:
 
 def _chat(settings: Settings, given: argparse.Namespace) -> int:
     log_only_errors()
-    token = given.token or own_token(settings, given.url)
-    return chat(settings, agent=given.agent, model=given.model, url=given.url, token=token)
+    return chat(settings, agent=given.agent, model=given.model, url=given.url, token=given.token)

@@ -20,6 +20,11 @@ def refuse(error: ThreadkeepError, _: argparse.Namespace) -> int:
     return 1
 
 
+def sentence(purpose: str) -> str:
+    """A command's purpose as its own help says it."""
+    return f"{purpose[0].upper()}{purpose[1:]}."
+
+
 def runs(
     command: argparse.ArgumentParser,
     run: Run,

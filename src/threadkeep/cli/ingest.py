@@ -19,7 +19,7 @@ from typing import IO, Literal
 
 from threadkeep.cli.access_tokens import issue
 from threadkeep.cli.commands import runs
-from threadkeep.cli.target import add_target, connect, find_agent, leave, log_only_errors, own_token
+from threadkeep.cli.target import add_target, connect, find_agent, leave, log_only_errors
 from threadkeep.cli.terminal import clean
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
@@ -70,7 +70,6 @@ def add_ingest(command: argparse.ArgumentParser) -> None:
 def _run(settings: Settings, given: argparse.Namespace) -> int:
     log_only_errors()
     token = issue(settings, User(user_id(given.user)), TOKEN_S) if given.user else given.token
-    token = token or own_token(settings, given.url)
     return ingest(settings, given.paths, agent=given.agent, url=given.url, token=token)
 
 

@@ -13,7 +13,7 @@ from threadkeep.cli.commands import runs
 from threadkeep.client.errors import NotReached
 from threadkeep.domain.data_folder import OPEN_PAGE
 from threadkeep.domain.errors import Unauthenticated
-from threadkeep.http.sign_in.local_token import make_token
+from threadkeep.http.sign_in.local_token import read_token
 from threadkeep.settings import Settings
 
 RESPONSE_S = 10.0
@@ -34,8 +34,8 @@ def add_open(command: argparse.ArgumentParser) -> None:
 def _open(settings: Settings, given: argparse.Namespace) -> int:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     url = f"http://{host}:{settings.port}/"
-    token = None if settings.signs_in else make_token(settings.data)
-    if not _is_let_in(url, token):
+    token = None if settings.signs_in else read_token(settings.data)
+    if not _is_let_in(url, token, signs_in=settings.signs_in):
         raise Unauthenticated(
             f"The server at {url} doesn't accept the token in {settings.data.absolute()}. Run this in the "
             "folder where you started the server, or name its data folder with --data."
@@ -49,9 +49,10 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
     return 0
 
 
-def _is_let_in(url: str, token: str | None) -> bool:
-    """Whether the server accepts our token, if we have one."""
-    path, headers = ("api/me", {"Authorization": f"Bearer {token}"}) if token else ("healthz", {})
+def _is_let_in(url: str, token: str | None, *, signs_in: bool) -> bool:
+    """Whether the server accepts our token, or needs none; people sign in on the page."""
+    path = "healthz" if signs_in else "api/me"
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         response = httpx2.get(f"{url}{path}", headers=headers, timeout=RESPONSE_S, trust_env=False)
     except httpx2.HTTPError as exc:

@@ -17,14 +17,15 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from threadkeep.cli.access_tokens import issue
+from threadkeep.cli.actions import text_of
 from threadkeep.cli.commands import runs
 from threadkeep.cli.comparison import ComparedRun, comparison_page
 from threadkeep.cli.progress import Progress
-from threadkeep.cli.target import connect, find_agent, leave, log_only_errors, own_token
+from threadkeep.cli.target import connect, find_agent, leave, log_only_errors
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client, Rating
 from threadkeep.client.errors import ClientError
-from threadkeep.domain.errors import RateLimited, SettingsError, StorageRefused, ThreadkeepError
+from threadkeep.domain.errors import RateLimited, StorageRefused, ThreadkeepError
 from threadkeep.domain.message import MessageRole, MessageStatus
 from threadkeep.domain.user import User, user_id
 from threadkeep.settings import Settings
@@ -112,9 +113,8 @@ def _run(settings: Settings, given: argparse.Namespace) -> int:
         since=given.since,
         limit=given.limit,
         temperature=given.temperature,
-        system_prompt=_text_of(given.system_prompt) if given.system_prompt else None,
+        system_prompt=text_of(given.system_prompt) if given.system_prompt else None,
     )
-    token = token or own_token(settings, given.url)
     return rerun_many(settings, wanted, given.out, url=given.url, token=token)
 
 
@@ -297,10 +297,3 @@ def _count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of turns")
     return int(text)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(f"Couldn't read {path}: {exc}.") from exc

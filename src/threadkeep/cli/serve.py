@@ -86,6 +86,8 @@ def run_server(settings: Settings, given: argparse.Namespace) -> int:
     if (reason := open_to_others(settings_file())) is not None:
         log.warning("The settings file isn't safe: %s", reason)
     keep_secrets_private(settings)
+    if not settings.signs_in:
+        make_token(settings.data)  # commands beside the server read it
     places = watched_places(settings) if given.reload else ()
     with listen(settings.host, settings.port) as listener:
         if given.reload:

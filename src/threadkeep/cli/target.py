@@ -1,24 +1,43 @@
 """The server and the agent that a command uses."""
 
 import argparse
+import asyncio
 import logging
+import os
 import signal
+from collections.abc import Iterable
 from concurrent.futures import wait
 from contextlib import AsyncExitStack
+from urllib.parse import urlsplit
 
 from msgspec import UNSET
 
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
-from threadkeep.domain.errors import AgentNotFound, RouteNotFound, Unauthenticated
-from threadkeep.http.sign_in.local_token import make_token
+from threadkeep.domain.errors import AgentNotFound, RouteNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.http.sign_in.accounts import Accounts
+from threadkeep.http.sign_in.local_token import make_token, read_token
+from threadkeep.loopback import is_loopback
 from threadkeep.settings import Settings
 from threadkeep.wire.views import AgentView
 
 LEAVE_S = 3.0
 LEAVE_OWN_S = 7.0
 """Extra time for an embedded server to end its programs; Ctrl-C ends it immediately."""
+
+LOOKS = 250
+LOOK_EVERY_S = 0.02
+KEY_VARIABLE = "THREADKEEP_KEY"
+"""An API key to sign in with."""
+
+HOW_TO_SIGN_IN = (
+    "Run this command in the folder where you started the server, or name its data folder with --data. For "
+    "another server, set THREADKEEP_KEY to an API key; if people sign in, `threadkeep token --user NAME` "
+    "creates a token for --token."
+)
+
+_PORTS = {"http": 80, "https": 443}
 
 
 def add_target(command: argparse.ArgumentParser) -> None:
@@ -30,9 +49,41 @@ def add_target(command: argparse.ArgumentParser) -> None:
     )
 
 
-def own_token(settings: Settings, url: str | None) -> str | None:
-    """Our own server's token; None for another server, which must not see it."""
-    return None if url is not None or settings.signs_in else make_token(settings.data)
+async def own_token(settings: Settings, url: str | None) -> str | None:
+    """The data folder's token, if our own server runs there; None for another server, which must not see it.
+
+    Anybody's program could listen at an address of this machine, so that the system says whose it is.
+    """
+    if settings.signs_in:
+        return None
+    if url is not None and url.rstrip("/") != _usual_url(settings) and not await _is_ours(url):
+        return None
+    return await asyncio.to_thread(read_token, settings.data)
+
+
+async def _is_ours(url: str) -> bool:
+    """Whether a program of our account listens at this address of this machine."""
+    address = urlsplit(url)
+    try:
+        host, port = address.hostname or "", address.port or _PORTS[address.scheme]
+    except (KeyError, ValueError):
+        return False
+    if not Accounts().are_known or not is_loopback(host):
+        return False
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+        try:
+            near, far = writer.get_extra_info("sockname"), writer.get_extra_info("peername")
+            for _ in range(LOOKS):
+                # It remembers what it has found.
+                if (account := await Accounts().of(far[:2], near[:2])) is not None:
+                    return account == os.geteuid()
+                await asyncio.sleep(LOOK_EVERY_S)  # no process has accepted the connection yet
+        finally:
+            writer.close()
+    except OSError:
+        pass
+    return False
 
 
 def log_only_errors() -> None:
@@ -41,13 +92,19 @@ def log_only_errors() -> None:
 
 
 async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
-    """A client of the server at `url`; by default the usual one, or an embedded one if none runs."""
+    """A client of the server at `url`; by default the usual one, or an embedded one if none runs.
+
+    Without a `token`: our own server's, or else the key in THREADKEEP_KEY.
+    """
     address = _usual_url(settings) if url is None else url
+    token = token or await own_token(settings, url) or os.environ.get(KEY_VARIABLE)
     client = await stack.enter_async_context(Client(address, token=token))
     if url is None and not await client.is_there():
         from threadkeep.cli.embedded import embedded  # noqa: PLC0415 - a whole server takes long to load
 
         own = await stack.enter_async_context(embedded(settings))
+        if not settings.signs_in:
+            token = await asyncio.to_thread(make_token, settings.data)
         client = await stack.enter_async_context(Client(own, token=token))
     return client
 
@@ -71,24 +128,31 @@ async def find_agent(client: Client, name: str | None) -> AgentView:
     try:
         found = [agent async for agent in client.agents()]
     except ClientError as exc:
-        if exc.code == Unauthenticated.code:
-            hint = (
-                "Pass the token with --token; if people sign in, `threadkeep token --user NAME` creates one."
-            )
-            raise Unauthenticated(f"{exc.message} {hint}") from exc
-        if exc.code == RouteNotFound.code:
-            raise NotReached(
-                "Threadkeep is running here, but not under this path. Leave out the path unless an "
-                "application mounts Threadkeep under one, as in http://127.0.0.1:8000/chat."
-            ) from exc
-        raise
+        raise explained(exc) from exc
     if name is None:
         return next(agent for agent in found if agent.is_default)
-    named = [agent for agent in found if agent.name.casefold() == name.casefold()]
+    named = [it for it in found if it.id == name or it.name.casefold() == name.casefold()]
     if not named:
-        known = ", ".join(sorted({agent.name for agent in found}))
-        raise AgentNotFound(f"Agent {name!r} not found. Available agents: {known}.")
+        raise no_such_agent(name, found)
     return next((agent for agent in named if agent.version is not UNSET), named[0])
+
+
+def no_such_agent(name: str, found: Iterable[AgentView]) -> AgentNotFound:
+    """The error for a name that no agent has."""
+    known = ", ".join(sorted({agent.name for agent in found}))
+    return AgentNotFound(f"Agent {name!r} not found. Available agents: {known}.")
+
+
+def explained(error: ThreadkeepError) -> ThreadkeepError:
+    """A server's refusal, with what to do about it on the command line."""
+    if error.code == Unauthenticated.code:
+        return Unauthenticated(f"{error.message} {HOW_TO_SIGN_IN}")
+    if error.code == RouteNotFound.code:
+        return NotReached(
+            "Threadkeep is running here, but not under this path. Leave out the path unless an "
+            "application mounts Threadkeep under one, as in http://127.0.0.1:8000/chat."
+        )
+    return error
 
 
 def _usual_url(settings: Settings) -> str:

@@ -23,7 +23,9 @@ from threadkeep.wire.documents import DocumentsView, DocumentView, HitsView
 from threadkeep.wire.executions import RunsView
 from threadkeep.wire.feedback import FeedbackView
 from threadkeep.wire.files import UploadedFileView
+from threadkeep.wire.gateways import GatewaysView, GatewayTestView, GatewayView
 from threadkeep.wire.keys import KeyView, NewKeyView
+from threadkeep.wire.mcp_servers import McpServerView
 from threadkeep.wire.messages import MessageView
 from threadkeep.wire.models import ModelsView, ModelView
 from threadkeep.wire.queue import QueuedMessageView, QueuedView, SteeredView
@@ -32,7 +34,14 @@ from threadkeep.wire.reruns import RerunView
 from threadkeep.wire.steps import StepView
 from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnView, UsageReportView
 from threadkeep.wire.view import View
-from threadkeep.wire.views import AgentView, ContextView, ConversationDetailView, ConversationView, MeView
+from threadkeep.wire.views import (
+    AgentDetailView,
+    AgentView,
+    ContextView,
+    ConversationDetailView,
+    ConversationView,
+    MeView,
+)
 
 USUAL_URL = "http://127.0.0.1:8710"
 HEALTH_S = 1.0
@@ -57,6 +66,8 @@ AnswerScope = Literal["once", "conversation"]
 """Whether the approval covers this call, or every call of this tool in the conversation."""
 KeyScope = Literal["read", "chat", "admin"]
 """What an API key may do; each includes those before it."""
+GatewayKind = Literal["anthropic", "openai", "responses", "local"]
+"""The API that a model provider speaks."""
 ACCEPTED = 202
 _AS_JSON = {"Accept": "application/json"}
 
@@ -134,9 +145,9 @@ class Client:
         """Your own agents and the public ones."""
         return self._connection.pages(AgentView, "/api/agents", {})
 
-    async def agent(self, agent_id: str) -> AgentView:
-        """One agent."""
-        return await self._connection.ask(AgentView, "GET", f"/api/agents/{agent_id}")
+    async def agent(self, agent_id: str) -> AgentDetailView:
+        """One agent; for its owner and admins, with its MCP servers."""
+        return await self._connection.ask(AgentDetailView, "GET", f"/api/agents/{agent_id}")
 
     async def create_agent(
         self,
@@ -176,6 +187,11 @@ class Client:
     async def delete_agent(self, agent_id: str) -> None:
         """Deletes an agent; conversations with it stay readable."""
         await self._connection.send("DELETE", f"/api/agents/{agent_id}")
+
+    async def test_mcp_server(self, agent_id: str, name: str) -> McpServerView:
+        """Connects to one of an agent's MCP servers and lists its tools; `error` says why it can't."""
+        path = f"/api/agents/{agent_id}/mcp-servers/{name}/test"
+        return await self._connection.ask(McpServerView, "POST", path)
 
     # Documents
 
@@ -667,6 +683,41 @@ class Client:
     async def revoke_key(self, key_id: str) -> None:
         """Revokes an API key; what it has open ends within 5 seconds."""
         await self._connection.send("DELETE", f"/api/keys/{key_id}")
+
+    # Gateways, for admins
+
+    async def gateways(self) -> Sequence[GatewayView]:
+        """Every account with a model provider: those of the settings first, which are read-only."""
+        return (await self._connection.ask(GatewaysView, "GET", "/api/admin/gateways")).items
+
+    async def create_gateway(
+        self,
+        name: str,
+        kind: GatewayKind,
+        *,
+        url: str | None = None,
+        api_key: str | None = None,
+        models: Sequence[str | Json] = (),
+        default_model: str | None = None,
+    ) -> GatewayView:
+        """Connects a gateway; its models have the ids `name/model`."""
+        body = {
+            "name": name,
+            "kind": kind,
+            "url": url,
+            "apiKey": api_key,
+            "models": list(models),
+            "defaultModel": default_model,
+        }
+        return await self._connection.ask(GatewayView, "POST", "/api/admin/gateways", json=without_none(body))
+
+    async def delete_gateway(self, name: str) -> None:
+        """Disconnects a gateway; agents that name its models need others."""
+        await self._connection.send("DELETE", f"/api/admin/gateways/{name}")
+
+    async def test_gateway(self, name: str) -> GatewayTestView:
+        """Connects to a gateway and lists its models; `error` says why it can't."""
+        return await self._connection.ask(GatewayTestView, "POST", f"/api/admin/gateways/{name}/test")
 
     async def _message(self, content: str, files: Sequence[GivenFile], **place: MessageRef) -> dict[str, Any]:
         """A message in the server's format, after uploading its files."""

@@ -68,6 +68,14 @@ class GatewayView(View, frozen=True, kw_only=True):
     ] = UNSET
 
 
+class GatewaysView(View, frozen=True, kw_only=True):
+    """All gateways."""
+
+    items: Annotated[
+        Sequence[GatewayView], Meta(description="Every gateway; those of the settings file come first.")
+    ]
+
+
 class GatewayTestView(View, frozen=True, kw_only=True):
     """What a test of a gateway found."""
 

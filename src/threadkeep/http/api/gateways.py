@@ -1,6 +1,5 @@
 """Gateways over HTTP, for admins."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, TypeVar
 
@@ -14,12 +13,12 @@ from threadkeep.handling.etags import etag, expected_version
 from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.services.gateways import GatewayReport
 from threadkeep.wire.gateways import (
+    GatewaysView,
     GatewayTestView,
     GatewayView,
     gateway_test_view,
     gateway_view,
 )
-from threadkeep.wire.view import View
 
 T = TypeVar("T")
 Amount = str | int | float
@@ -110,14 +109,6 @@ class GatewayPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
         str | UnsetType | None,
         Meta(description="For agents that name no model; null means the first one listed."),
     ] = UNSET
-
-
-class GatewaysView(View, frozen=True, kw_only=True):
-    """All gateways."""
-
-    items: Annotated[
-        Sequence[GatewayView], Meta(description="Every gateway; those of the settings file come first.")
-    ]
 
 
 async def list_gateways(request: RequestContext) -> GatewaysView:

@@ -1,0 +1,105 @@
+"""`threadkeep agent`, `mcp` and `model`, as people use them: against a server, over its API."""
+
+import json
+import signal
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.talking import talking_aside
+from threadkeep.cli import main
+from threadkeep.testing import ScriptedModel, scripted_settings
+
+
+@dataclass(frozen=True)
+class Place:
+    """A server that requires its token, and a shell in the folder where it runs."""
+
+    url: str
+    data: Path
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def told(self, *words: str, status: int = 0, **variables: str) -> str:
+        """What a command prints: its output, or why it failed."""
+        with self.monkeypatch.context() as shell:
+            for name, value in variables.items():
+                shell.setenv(name, value)
+            command = [*words[:2], "--url", self.url, "--data", str(self.data), *words[2:]]
+            assert main(command) == status, self.capsys.readouterr().err
+        out, err = self.capsys.readouterr()
+        assert "s3cret" not in out + err
+        return out if status == 0 else err
+
+
+@pytest.fixture
+def place(
+    model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Generator[Place]:
+    """One for each test."""
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data"
+    settings = scripted_settings(
+        model, data=data, require_token=True, mcp_allow_private=True, mcp_allowed_commands=("python3",)
+    )
+    with talking_aside(settings) as server:
+        yield Place(server.url, data, monkeypatch, capsys)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_agent_is_created_shown_changed_and_deleted(place: Place):
+    Path("prompt.md").write_text("You are a pirate.")
+    made = place.told(
+        "agent", "create", "Pirate", "--system-prompt", "prompt.md", "--set", "contextMessages=40"
+    )
+    assert made.startswith("Created Pirate (")
+    shown = json.loads(place.told("agent", "show", "pirate", "--json"))
+    assert (shown["systemPrompt"], shown["settings"]["contextMessages"]) == ("You are a pirate.", 40)
+    place.told("agent", "change", shown["id"], "--set", "tools.web.*.access=ask", "--description", "Arr.")
+    text = place.told("agent", "show", "Pirate").splitlines()
+    assert 'settings.tools.web.*.access = "ask"' in text
+    assert 'description = "Arr."' in text
+    assert "Pirate" in place.told("agent", "list")
+    assert "--yes" in place.told("agent", "delete", "Pirate", status=1)
+    place.told("agent", "delete", "Pirate", "--yes")
+    assert "Pirate" not in place.told("agent", "list")
+
+
+def test_server_is_added_with_a_secret_from_the_environment_tested_and_removed(place: Place):
+    place.told("agent", "create", "Searcher")
+    web = ("mcp", "add", "Searcher", "web", "http://127.0.0.1:9/mcp", "--header", "Authorization=WEB_TOKEN")
+    assert "WEB_TOKEN" in place.told(*web, status=1)
+    clock = ("mcp", "add", "Searcher", "clock", "--env", "CLOCK=CLOCK_KEY", "--")
+    words = (*clock, "python3", "-c", "print()")
+    added = place.told(*words, status=1, CLOCK_KEY="s3cret-value")  # it isn't a server
+    assert "Added clock to Searcher." in added
+    names = [it["name"] for it in json.loads(place.told("mcp", "list", "Searcher", "--json"))]
+    assert "clock" in names
+    assert "--replace" in place.told("mcp", "add", "Searcher", "clock", "--", "python3", status=1)
+    place.told("mcp", "remove", "Searcher", "clock")
+    assert "no server 'clock'" in place.told("mcp", "remove", "Searcher", "clock", status=1)
+
+
+def test_account_with_a_provider_is_connected_tested_listed_and_removed(place: Place):
+    connect = ("model", "connect", "work", "--kind", "openai", "--address", "http://127.0.0.1:9/v1")
+    words = (*connect, "--key-env", "WORK_KEY", "--model", "large")
+    assert "Connected work." in place.told(*words, status=1, WORK_KEY="sk-s3cret")  # nobody answers there
+    accounts = json.loads(place.told("model", "gateways", "--json"))
+    assert "work" in [it["name"] for it in accounts]
+    assert "work/large" in place.told("model", "list")
+    place.told("model", "disconnect", "work")
+    assert "work" not in [it["name"] for it in json.loads(place.told("model", "gateways", "--json"))]
+
+
+def test_mistakes_are_told_in_one_line(place: Place):
+    for arguments, said in (
+        (("agent", "show", "Nobody"), "Agent 'Nobody' not found."),
+        (("agent", "change", "Assistant"), "Say what to change"),
+        (("agent", "create", "X", "--set", "contextMesages=4"), "contextMesages"),
+        (("mcp", "add", "Assistant", "web", "https://a.example", "--env", "A"), "--header"),
+        (("model", "test", "nowhere"), "Gateway not found."),
+    ):
+        (line,) = place.told(*arguments, status=1).splitlines()
+        assert said in line
