@@ -52,12 +52,16 @@ async def test_key_comes_back_as_it_was_kept(store: Store):
         may_run_programs=True,
         budget_month=12_500_000_000_000,
         expires_at=NOW + 1,
+        act_as="shop",
+        may_delete=True,
     )
     plain = make_key(created_at=NOW + 1)
     hashes = [await keep_key(store, key) for key in (full, plain)]
     assert [await store.keys.find(it) for it in hashes] == [full, plain]
     assert await store.keys.of_user(ALICE) == [plain, full]
     assert await store.keys.of_user(BOB) == []
+    assert await store.keys.get(full.id) == full
+    assert await store.keys.get(KeyId(new_uuid())) is None
     assert await store.keys.find(hash_of(new_key_value())) is None
 
 

@@ -18,6 +18,8 @@ from tests.postgres import Postgres
 from threadkeep import Settings, User, create_app
 from threadkeep.domain.errors import SettingsError, StorageRefused
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.key import KeyDraft, Scope
+from threadkeep.domain.user import UserRole
 from threadkeep.http.app import Threadkeep
 from threadkeep.storage.store import open_database
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait
@@ -226,6 +228,25 @@ async def test_our_own_schema_can_point_at_the_hosts_table(postgres: Postgres, t
         assert (await asyncio.to_thread(rows_of, url, "threads"))["tk_conversations"] == 1
         await host_runs(url, "DELETE FROM users WHERE id = 1")
         assert (await asyncio.to_thread(rows_of, url, "threads"))["tk_conversations"] == 0
+
+
+async def test_acting_key_serves_only_users_whom_the_host_has(postgres: Postgres, tmp_path: Path):
+    url = host_database(postgres, "bigint", ("1", "42"))
+    async with hosted(url, tmp_path, act_as_anyone=True) as (app, client):
+        keys, admin = (await app.services()).keys, User(UserId("1"), UserRole.ADMIN)
+        made = {it: await keys.create(admin, KeyDraft("k", (Scope.CHAT,), act_as=it)) for it in ("", "shop")}
+        for realm, name, is_there in (
+            ("", "42", True),
+            ("", "43", False),
+            ("", "x", False),
+            ("shop", "42", False),
+        ):
+            named = {"x-api-key": made[realm][1], "Threadkeep-User": name}
+            response = await client.get("/api/conversations", headers=named)
+            if is_there:
+                assert response.status_code == 200, response.text
+            else:
+                refusal(response, 404, "USER_NOT_FOUND")
 
 
 @pytest.mark.parametrize(

@@ -276,8 +276,15 @@ def _build_services(
         talks.sending,
         talks.approvals,
     )
-    running_turns, keys = RunningTurns(store, parts.node, clock), Keys(store, agents, clock)
     sessions, rules = Sessions(store, clock), settings.sign_in_rules
+    running_turns = RunningTurns(store, parts.node, clock)
+    keys = Keys(
+        store,
+        agents,
+        clock,
+        act_as_anyone=settings.act_as_anyone,
+        taken_realms={way.name for way in rules.ways},
+    )
     return Services(
         agents=agents,
         agent_copies=AgentCopies(agents, parts.prompt_files),

@@ -28,6 +28,13 @@ def add_key(command: argparse.ArgumentParser) -> None:
         "--expires", type=seconds, metavar="TIME", help="when it expires, for example 12h, 30d"
     )
     create.add_argument("--budget-month", metavar="AMOUNT", help="what it can spend in a calendar month")
+    create.add_argument(
+        "--act-as",
+        metavar="REALM",
+        help="make a key for an application's server, which acts for the application's users: the user 42 of "
+        "the realm shop is shop:42 (admins only; '' for every user, where THREADKEEP_ACT_AS_ANYONE is set)",
+    )
+    create.add_argument("--may-delete", action="store_true", help="with --act-as: it can delete these users")
     purpose = "list the keys, with what they may do and their last use"
     add_json(add_action(actions, "list", _list, purpose))
     revoke = add_action(actions, "revoke", _revoke, "revoke a key")
@@ -42,6 +49,8 @@ async def _create(client: Client, given: argparse.Namespace) -> None:
         agents=agents or None,
         budget_month=given.budget_month,
         expires_at=given.expires and datetime.now(UTC) + timedelta(seconds=given.expires),
+        act_as=given.act_as,
+        may_delete=given.may_delete,
     )
     print(made.key)
 
@@ -51,13 +60,16 @@ async def _list(client: Client, given: argparse.Namespace) -> None:
     if given.json:
         print_json(keys)
         return
-    print_table(("PREFIX", "NAME", "SCOPES", "AGENTS", "EXPIRES", "LAST USED", "ID"), map(_row, keys))
+    print_table(
+        ("PREFIX", "NAME", "SCOPES", "ACTS AS", "AGENTS", "EXPIRES", "LAST USED", "ID"), map(_row, keys)
+    )
 
 
 def _row(key: KeyView) -> tuple[str, ...]:
     agents = "all" if key.agents is None else str(len(key.agents))
     expires, used = (time[:10] if time else "never" for time in (key.expires_at, key.last_used_at))
-    return key.prefix, key.name, ",".join(key.scopes), agents, expires, used, key.id
+    acts_as = "" if key.act_as is None else f"{key.act_as.realm}:*" if key.act_as.realm else "*"
+    return key.prefix, key.name, ",".join(key.scopes), acts_as, agents, expires, used, key.id
 
 
 async def _revoke(client: Client, given: argparse.Namespace) -> None:

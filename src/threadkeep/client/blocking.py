@@ -112,9 +112,14 @@ class BlockingClient:
     """The client without asyncio: `with BlockingClient(url) as client: for event in client.send(…)`."""
 
     def __init__(
-        self, url: str = USUAL_URL, *, token: str | None = None, headers: Mapping[str, str] | None = None
+        self,
+        url: str = USUAL_URL,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.client = Client(url, token=token, headers=headers)
+        self.client = Client(url, token=token, user=user, headers=headers)
         self.loop = LoopThread()
 
     def __enter__(self) -> Self:
@@ -131,6 +136,7 @@ class BlockingClient:
 
     is_there = _waited(Client.is_there)
     me = _waited(Client.me)
+    delete_user = _waited(Client.delete_user)
     agents = _iterated(Client.agents)
     agent = _waited(Client.agent)
     create_agent = _waited(Client.create_agent)

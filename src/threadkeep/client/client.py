@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
+from copy import copy
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Self
+from urllib.parse import quote
 
 from msgspec import UNSET, UnsetType
 
-from threadkeep.client.connection import ApiConnection, without_none
+from threadkeep.client.connection import ApiConnection, user_header, without_none
 from threadkeep.client.errors import MessageQueued, TurnWaiting
 from threadkeep.client.files import GivenFile, MessageFiles
 from threadkeep.client.in_process import AsgiApplication, InProcessTransport
@@ -112,10 +114,12 @@ class Client:
         url: str = USUAL_URL,
         *,
         token: str | None = None,
+        user: str | None = None,
         headers: Mapping[str, str] | None = None,
         app: AsgiApplication | None = None,
     ) -> None:
         sign_in = {"Authorization": f"Bearer {token}"} if token else {}
+        sign_in |= {} if user is None else user_header(user)
         self._connection = ApiConnection(
             url, {**(headers or {}), **sign_in}, InProcessTransport(app) if app else None
         )
@@ -131,6 +135,16 @@ class Client:
         """Closes the connections."""
         await self._connection.close()
 
+    def acting_for(self, user: str) -> "Client":
+        """A client for one of an application's users; the token must be an API key that acts for them.
+
+        It shares this client's connections, which only this one closes.
+        """
+        other = copy(self)
+        other._connection = self._connection.acting_for(user)
+        other._files = MessageFiles(other._connection)
+        return other
+
     async def is_there(self) -> bool:
         """Whether a Threadkeep server responds."""
         return await self._connection.is_threadkeep(HEALTH_S)
@@ -138,6 +152,10 @@ class Client:
     async def me(self) -> MeView:
         """The signed-in user."""
         return await self._connection.ask(MeView, "GET", "/api/me")
+
+    async def delete_user(self, user_id: str) -> None:
+        """Deletes a user with all their data: yourself; for admins anybody, for acting keys their realm's."""
+        await self._connection.send("DELETE", f"/api/users/{quote(user_id, safe='')}")
 
     # Agents
 
@@ -669,14 +687,21 @@ class Client:
         agents: Sequence[str] | None = None,
         budget_month: str | float | None = None,
         expires_at: datetime | None = None,
+        act_as: str | None = None,
+        may_delete: bool = False,
     ) -> NewKeyView:
-        """Makes an API key; only this response has its value. `Client(token=…)` takes it like a token."""
+        """Makes an API key; only this response has its value. `Client(token=…)` takes it like a token.
+
+        With the realm `act_as`, it acts for the users of an application: see `Client(user=…)`.
+        """
         body = {
             "name": name,
             "scopes": scopes,
             "agents": agents,
             "budgetMonth": budget_month,
             "expiresAt": expires_at and expires_at.isoformat(),
+            "actAs": None if act_as is None else {"realm": act_as},
+            "mayDelete": may_delete or None,
         }
         return await self._connection.ask(NewKeyView, "POST", "/api/keys", json=without_none(body))
 

@@ -3,12 +3,15 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Mapping
+from copy import copy
 from typing import Any, TypeVar, cast, get_args
+from urllib.parse import quote
 
 import httpx2
 import msgspec
 
 from threadkeep.client.errors import ClientError, NotReached, to_error
+from threadkeep.domain.acting import USER_HEADER
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.domain.events import TurnEvent
 from threadkeep.loopback import is_loopback
@@ -41,6 +44,11 @@ _GATEWAY = {502, 503, 504}
 _PORTS = range(1, 65536)
 
 
+def user_header(user: str) -> dict[str, str]:
+    """What names the user for whom an application's server asks, with its acting key."""
+    return {USER_HEADER: quote(user, safe="")}
+
+
 class ApiConnection:
     """A server, and the user to sign in as."""
 
@@ -48,6 +56,8 @@ class ApiConnection:
         self, url: str, headers: Mapping[str, str], transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
         self._url = url
+        self._user: dict[str, str] = {}
+        self._is_shared = False
         address = _address(url)
         try:
             self._http = httpx2.AsyncClient(
@@ -61,8 +71,15 @@ class ApiConnection:
             raise _no_address(url) from exc
 
     async def close(self) -> None:
-        """Closes the connections."""
-        await self._http.aclose()
+        """Closes the connections, unless they are another's."""
+        if not self._is_shared:
+            await self._http.aclose()
+
+    def acting_for(self, user: str) -> "ApiConnection":
+        """The same server and connections, for one of an application's users."""
+        other = copy(self)
+        other._user, other._is_shared = user_header(user), True
+        return other
 
     async def is_threadkeep(self, within_s: float) -> bool:
         """Whether a Threadkeep server responds."""
@@ -75,7 +92,7 @@ class ApiConnection:
     async def send(self, method: str, path: str, **request: Any) -> httpx2.Response:
         """A successful response."""
         try:
-            response = await self._http.request(method, path, **request)
+            response = await self._http.request(method, path, **self._named(request))
         except httpx2.HTTPError as exc:
             raise self._unreachable() from exc
         if not response.is_success:
@@ -91,7 +108,7 @@ class ApiConnection:
         while True:
             began_at = time.monotonic()
             try:
-                response = await self._http.request(method, path, **request)
+                response = await self._http.request(method, path, **self._named(request))
             except httpx2.HTTPError as exc:
                 if isinstance(exc, _BROKEN):
                     retries.connected(began_at)
@@ -111,7 +128,7 @@ class ApiConnection:
     async def pieces(self, path: str, **request: Any) -> AsyncGenerator[bytes]:
         """A possibly large response, piece by piece."""
         try:
-            async with self._http.stream("GET", path, **request) as response:
+            async with self._http.stream("GET", path, **self._named(request)) as response:
                 if not response.is_success:
                     await response.aread()
                     raise to_error(response)
@@ -160,7 +177,7 @@ class ApiConnection:
         while True:
             broke: Exception | None = None
             try:
-                async with self._http.stream(method, path, **request) as response:
+                async with self._http.stream(method, path, **self._named(request)) as response:
                     if not response.is_success:
                         await response.aread()
                         broke = to_error(response)
@@ -183,6 +200,13 @@ class ApiConnection:
             may_repeat = method == "GET" or "Idempotency-Key" in request.get("headers", {})
             if not may_repeat or not await retries.pause():
                 raise self._unreachable() from broke
+
+    def _named(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        return (
+            {**request, "headers": {**self._user, **request.get("headers", {})}}
+            if self._user
+            else {**request}
+        )
 
     def _unreachable(self) -> NotReached:
         return NotReached(f"No response from Threadkeep at {self._url}.")

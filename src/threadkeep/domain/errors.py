@@ -5,6 +5,7 @@ ThreadkeepError
 │   ├── IdempotencyMismatch
 │   └── UnsupportedImport          not an export, or one that can't be read; `details.reason` says why
 ├── Unauthenticated
+├── UserRequired                   an API key that acts for users, and none is named
 ├── SignInUnavailable              couldn't fetch the sign-in provider's keys
 ├── Forbidden
 ├── NotFound                       does not exist, or is not yours
@@ -130,6 +131,12 @@ class Unauthenticated(ThreadkeepError):
     """No user is signed in, or the token is invalid."""
 
     code = "UNAUTHENTICATED"
+
+
+class UserRequired(ThreadkeepError):
+    """The API key acts for an application's users, and the request doesn't name one as it should."""
+
+    code = "USER_REQUIRED"
 
 
 class SignInUnavailable(ThreadkeepError):

@@ -70,6 +70,15 @@ class Key:
     """The key that made it, with which it goes; None if a person did."""
     payer_id: KeyId | None = None
     """The key further up whose budget it spends; None if it has its own, or none."""
+    act_as: str | None = None
+    """The realm of the application's users that it acts for, empty for any user; None for its own user."""
+    may_delete: bool = False
+    """Whether it may delete the users that it acts for."""
+
+    @property
+    def acts(self) -> bool:
+        """Whether it acts for an application's users."""
+        return self.act_as is not None
 
     @property
     def paid_by(self) -> KeyId:
@@ -98,9 +107,14 @@ class Key:
         )
 
     def check_valid(self, now: int) -> None:
-        """Refuses a key that has expired."""
+        """Refuses a key that has expired, and one that acts for others by the word of a former admin."""
         if self.expires_at is not None and now >= self.expires_at:
             raise Unauthenticated("This API key has expired. Make a new one.")
+        if self.acts and not self.is_admin:
+            raise Unauthenticated(
+                "The user who made this API key is no longer an admin, so it acts for nobody. Ask an admin "
+                "for a new one."
+            )
 
     def check_scope(self, needed: Scope) -> None:
         """Refuses what its scopes don't cover."""
@@ -124,12 +138,31 @@ class KeyDraft:
     agents: frozenset[AgentId] | None = None
     budget_month: int | None = None
     expires_at: int | None = None
+    act_as: str | None = None
+    may_delete: bool = False
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
+        self._check_acting()
         if self.agents is not None and not 1 <= len(self.agents) <= MOST_AGENTS:
             raise InvalidRequest(
                 f"Name 1 to {MOST_AGENTS} agents, or leave `agents` out for all.", param="agents"
+            )
+
+    def _check_acting(self) -> None:
+        if self.act_as is not None and Scope.ADMIN in self.scopes:
+            raise InvalidRequest(
+                "A key that acts for an application's users has the scope `read` or `chat`.", param="scopes"
+            )
+        if self.may_delete and self.act_as is None:
+            raise InvalidRequest(
+                "`mayDelete` is for keys that act for an application's users: name their realm in `actAs`.",
+                param="mayDelete",
+            )
+        if self.may_delete and self.agents is not None:
+            raise InvalidRequest(
+                "Deleting a user concerns more than some agents. Leave `agents` or `mayDelete` out.",
+                param="mayDelete",
             )
 
     def expiry(self, now: int) -> int | None:

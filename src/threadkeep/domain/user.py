@@ -65,6 +65,11 @@ class User:
         return self.role is UserRole.ADMIN
 
     @property
+    def is_acted_for(self) -> bool:
+        """Whether an application's server asks for them, with a key of its own."""
+        return self.key is not None and self.key.acts
+
+    @property
     def key_id(self) -> KeyId | None:
         """The key that pays for what they do, if they have signed in with one: it, or one that shares its
         budget.

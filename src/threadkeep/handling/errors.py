@@ -18,6 +18,7 @@ STATUSES: dict[str, int] = {
     errors.McpNameReserved.code: 400,
     errors.McpCommandNotAllowed.code: 400,
     errors.Unauthenticated.code: 401,
+    errors.UserRequired.code: 401,
     errors.BudgetExceeded.code: 402,
     errors.Forbidden.code: 403,
     errors.AgentNotFound.code: 404,
@@ -182,7 +183,7 @@ def error_response(error: ThreadkeepError, *, request_id: str, shape: ErrorShape
     code, status = error.code, STATUSES.get(error.code, 500)
     shaped = shape(error, status, request_id)
     response = Response(shaped.body, shaped.status or status, shaped.headers, media_type=shaped.media_type)
-    if isinstance(error, errors.Unauthenticated):
+    if isinstance(error, errors.Unauthenticated | errors.UserRequired):
         response.headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):
         response.headers["Retry-After"] = str(error.retry_after_s)

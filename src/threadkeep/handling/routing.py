@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
-from threadkeep.domain.errors import StorageUnavailable, ThreadkeepError
+from threadkeep.domain.errors import Forbidden, StorageUnavailable, ThreadkeepError
 from threadkeep.domain.ids import IdempotencyKey
 from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.user import User
@@ -131,6 +131,8 @@ class Route:
     `recognizes_users` says that it tells who asks although nobody has to sign in.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
+    `acting` says whether a key that acts for an application's users may call it: if its scope covers it,
+    never, or whatever its scope if it may delete users.
     `stores` says what it adds to what its user has: by default POST and PUT create something, PATCH changes a
     text, and nothing of `/api/admin` is a user's.
     `most_body_bytes` limits its body; if it is None, only the operator's `max_body_bytes` does, as for all.
@@ -147,6 +149,7 @@ class Route:
     also: tuple[int, ...] = ()
     scope: Scope | None = None
     within_agents: bool | None = None
+    acting: Literal["within_scope", "never", "may_delete"] = "within_scope"
     creates: bool = False
     shows_secret: bool = False
     begins_turn: bool = False
@@ -183,7 +186,10 @@ class Route:
 
     def check_key(self, key: Key) -> None:
         """Refuses a key with too little scope, or one for some agents where this concerns more than them."""
-        key.check_scope(self.needed_scope)
+        if key.acts and self.acting == "never":
+            raise Forbidden("An API key that acts for an application's users can't do this.")
+        if not (key.may_delete and self.acting == "may_delete"):
+            key.check_scope(self.needed_scope)
         is_within = self.needed_scope is not Scope.ADMIN or "{agent_id}" in self.path
         if not (is_within if self.within_agents is None else self.within_agents):
             key.check_not_limited()

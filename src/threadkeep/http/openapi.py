@@ -18,6 +18,7 @@ from threadkeep.domain.errors import (
     StorageUnavailable,
     ThreadkeepError,
     Unauthenticated,
+    UserRequired,
 )
 from threadkeep.handling.errors import STATUSES, ErrorResponse
 from threadkeep.handling.routing import Route, Shape, shape_of
@@ -61,7 +62,8 @@ def openapi(routes: Iterable[Route]) -> dict[str, Any]:
                     "type": "http",
                     "scheme": "bearer",
                     "description": "An access token (JWT) or an API key (`tk_…`). Operations list the scope "
-                    "that a key needs.",
+                    "that a key needs. A key that acts for an application's users also needs the header "
+                    "`Threadkeep-User`: the user's name, percent-encoded UTF-8.",
                 },
                 "apiKey": {"type": "apiKey", "in": "header", "name": "x-api-key", "description": "The same."},
             },
@@ -243,7 +245,7 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
     """The errors of the route, and those of every route of its kind."""
     errors = [*route.errors, Forbidden, HeadersTooLarge]
     if route.signed_in:
-        errors.append(Unauthenticated)
+        errors += [Unauthenticated, UserRequired]
     if shape.query or shape.body or shape.files or "If-Match" in route.headers:
         errors.append(InvalidRequest)
     if route.creates:

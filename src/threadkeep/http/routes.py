@@ -209,7 +209,15 @@ _TABLE = (
         (SessionNotFound,),
         gives={"Set-Cookie": "Takes this browser's session away, if it was that one."},
     ),
-    Route("DELETE", "/api/users/{user_id}", operations.delete_user, "Users", 204, (UserNotFound,)),
+    Route(
+        "DELETE",
+        "/api/users/{user_id}",
+        operations.delete_user,
+        "Users",
+        204,
+        (UserNotFound,),
+        acting="may_delete",
+    ),
     Route("GET", "/api/me/instructions", memories.get_instructions, "Users"),
     Route("PUT", "/api/me/instructions", memories.put_instructions, "Users"),
     # Keys
@@ -223,7 +231,7 @@ _TABLE = (
         creates=True,
         shows_secret=True,
     ),
-    Route("GET", "/api/keys", keys.list_keys, "Keys"),
+    Route("GET", "/api/keys", keys.list_keys, "Keys", acting="never"),
     Route("DELETE", "/api/keys/{key_id}", keys.revoke_key, "Keys", 204, (KeyNotFound,)),
     # Agents
     Route(

@@ -14,7 +14,7 @@ from threadkeep.context.estimates import estimate_request_tokens, most_request_t
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
-from threadkeep.domain.ids import TurnId, UserId, new_uuid
+from threadkeep.domain.ids import KeyId, TurnId, UserId, new_uuid
 from threadkeep.domain.key import Key
 from threadkeep.domain.ledger import BudgetState, Charge, Reservation
 from threadkeep.domain.message import Usage
@@ -166,8 +166,8 @@ class Spending:
         """A user with the key that pays, as long as it exists, instead of their own."""
         if user.key_id == key_id:
             return user
-        keys = await self._keys.of_user(user.id) if key_id else ()
-        return replace(user, key=next((it for it in keys if it.id == key_id), None))
+        # Not necessarily the user's own: it may act for them.
+        return replace(user, key=await self._keys.get(KeyId(key_id)) if key_id else None)
 
     async def check(self, user: User, begun: BegunTurn, agent: Agent) -> None:
         """Refuses a turn before it begins if not even its message fits its budgets."""

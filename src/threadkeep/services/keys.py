@@ -2,14 +2,15 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from threadkeep.clock import Clock
+from threadkeep.domain.acting import acted_for, check_realm, check_unnamed
 from threadkeep.domain.agent import AuditEntry
-from threadkeep.domain.errors import KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
+from threadkeep.domain.errors import Forbidden, KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
 from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid
 from threadkeep.domain.key import MOST_KEYS, Key, KeyDraft, hash_of, new_key_value, prefix_of
 from threadkeep.domain.user import User, user_of_key
@@ -30,8 +31,20 @@ class Keys:
     """The use cases of keys."""
 
     def __init__(
-        self, store: Store, agents: Agents, clock: Clock, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: Store,
+        agents: Agents,
+        clock: Clock,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        act_as_anyone: bool = False,
+        taken_realms: Collection[str] = (),
     ) -> None:
+        """`act_as_anyone` says whether keys may act for users of no realm; `taken_realms` are names that no
+        realm may have.
+        """
+        self._act_as_anyone = act_as_anyone
+        self._taken_realms = taken_realms
         self._store = store
         self._agents = agents
         self._clock = clock
@@ -48,6 +61,10 @@ class Keys:
         """
         if (parent := user.key) is not None:
             draft = parent.limited(draft)
+        if draft.act_as is not None:
+            if not user.is_admin:
+                raise Forbidden("Only an admin can make a key that acts for an application's users.")
+            check_realm(draft.act_as, anyone=self._act_as_anyone, taken=self._taken_realms)
         for agent_id in draft.agents or ():  # it acts without the admin role
             await self._agents.get(User(user.id, key=parent), agent_id)
         now, value = self._clock(), new_key_value()
@@ -65,6 +82,8 @@ class Keys:
             expires_at=draft.expiry(now),
             parent_id=parent and parent.id,
             payer_id=parent.paid_by if parent and parent.budget_month else None,
+            act_as=draft.act_as,
+            may_delete=draft.may_delete,
         )
         entry = self._entry(user, "create_key", _details(key))
         if not await self._store.keys.add(key, hash_of(value), entry, most=MOST_KEYS):
@@ -93,8 +112,11 @@ class Keys:
             raise KeyNotFound
         self.forget_user(user.id)
 
-    async def sign_in(self, value: str) -> User:
-        """The user whom a key signs in; Unauthenticated if it is unknown, revoked or expired."""
+    async def sign_in(self, value: str, named: Sequence[str] = ()) -> User:
+        """The user whom a key signs in; Unauthenticated if it is unknown, revoked or expired.
+
+        `named` is what the request says of the user that it asks for.
+        """
         key = await self.find(value)
         now = self._clock()
         if key.last_used_at is None or now - key.last_used_at >= USE_NOTED_EVERY_MS:
@@ -104,7 +126,22 @@ class Keys:
             key_hash = hash_of(value)
             if (known := self._known.get(key_hash)) is not None:
                 self._known[key_hash] = key, known[1]
-        return user_of_key(key)
+        return self._user_of(key, named)
+
+    async def find_user(self, value: str, named: Sequence[str] = ()) -> User:
+        """The same, without being a use of the key."""
+        return self._user_of(await self.find(value), named)
+
+    def _user_of(self, key: Key, named: Sequence[str]) -> User:
+        if key.act_as is None:
+            check_unnamed(named)
+            return user_of_key(key)
+        if not key.act_as and not self._act_as_anyone:
+            raise Forbidden(
+                "This API key acts for every user, which the operator no longer allows; "
+                "THREADKEEP_ACT_AS_ANYONE=true would."
+            )
+        return User(acted_for(key.act_as, named), may_run_programs=False, key=key)
 
     async def find(self, value: str) -> Key:
         """The valid key with a value; Unauthenticated if there is none. That isn't a use of it."""
@@ -143,7 +180,8 @@ class Keys:
 
 def _details(key: Key) -> dict[str, object]:
     parent = {"parentId": key.parent_id} if key.parent_id else {}
-    return {"keyId": key.id, "scopes": list(key.scopes), **parent}
+    acting = {"actAs": {"realm": key.act_as}, "mayDelete": key.may_delete} if key.acts else {}
+    return {"keyId": key.id, "scopes": list(key.scopes), **parent, **acting}
 
 
 def remember(known: OrderedDict[K, V], name: K, value: V) -> None:

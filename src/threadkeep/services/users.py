@@ -3,8 +3,9 @@
 from contextlib import suppress
 
 from threadkeep.clock import Clock
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
-from threadkeep.domain.ids import UserId
+from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.user import LOCAL, User
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.services.keys import Keys
@@ -56,11 +57,28 @@ class Users:
         if standing.is_suspended:
             raise Unauthenticated("This user is suspended. Ask an admin.")
 
+    async def admit(self, user: User) -> None:
+        """Lets in a user for whom an application asks, who becomes known; UserNotFound if a host application
+        doesn't have them.
+        """
+        # The application decides who exists: a deleted user comes back, once the deletion has ended.
+        await self.check_present(user, present_since=self._clock())
+        try:
+            await self._store.users.meet(user.id, self._clock())
+        except Forbidden as exc:
+            raise UserNotFound from exc
+
     async def delete(self, user: User, user_id: str) -> None:
-        """Purges all data of a user; for that user, and for admins."""
+        """Purges all data of a user; for that user, for admins, and for a key that acts for their realm."""
         # No user's id contains a NUL, and PostgreSQL refuses to search for it.
-        if (user_id != user.id and not user.is_admin) or "\x00" in user_id:
+        if not _may_delete(user, user_id) or "\x00" in user_id:
             raise UserNotFound
+        if user.key is not None and user.is_acted_for:
+            # The one who asks is the application, whoever it names.
+            details = {"keyId": user.key.id, "userId": user_id}
+            await self._store.agents.note(
+                AuditEntry(new_uuid(), self._clock(), user.key.user_id, "delete_user", None, details)
+            )
         if user_id == user.id:
             await self.meet(user)  # so that the deletion is noted even if there is nothing to delete
         if not await self._delete(UserId(user_id)) and user_id != user.id:
@@ -85,3 +103,11 @@ class Users:
             await self._delete(user_id)
         await self._store.users.sweep(self._clock())
         await self._servers.keep_only(self._store.users.ids())
+
+
+def _may_delete(user: User, user_id: str) -> bool:
+    if user.key is None or not user.is_acted_for:
+        return user_id == user.id or user.is_admin
+    # Without a realm, only the user whom the request names twice, and not the admin who made the key.
+    realm = user.key.act_as
+    return user_id.startswith(f"{realm}:") if realm else user_id == user.id != user.key.user_id

@@ -44,6 +44,13 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
         ),
     ] = False
 
+    act_as_anyone: Annotated[
+        bool,
+        Meta(
+            description="Whether admins can make keys that act for every user, not only for an application's "
+            "own; for applications whose users also bring tokens."
+        ),
+    ] = False
     invitations: Annotated[
         Literal["on", "off"],
         Meta(description="Sign people in by invitations, which `threadkeep invite` and admins make."),

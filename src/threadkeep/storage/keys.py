@@ -19,11 +19,11 @@ OfAgents = Literal[
 
 
 _COLUMNS = """id, user_id, name, prefix, scopes, agents, is_admin, may_run_programs, budget_month, created_at,
-    expires_at, last_used_at, parent_id, payer_id"""
+    expires_at, last_used_at, parent_id, payer_id, act_as, may_delete"""
 _ADD = Statement(
     f"""INSERT INTO tk_keys ({_COLUMNS}, hash)
     VALUES (:id, :user_id, :name, :prefix, :scopes, :agents, :is_admin, :may_run_programs, :budget_month,
-        :created_at, :expires_at, :last_used_at, :parent_id, :payer_id, :hash)"""
+        :created_at, :expires_at, :last_used_at, :parent_id, :payer_id, :act_as, :may_delete, :hash)"""
 )
 # Locked, so that it isn't revoked before its child is there to go with it.
 _HOLD_PARENT = Statement("SELECT 1 FROM tk_keys WHERE id = :id", locks="FOR KEY SHARE")
@@ -34,6 +34,7 @@ _FIND = Statement(
     f"""SELECT {_COLUMNS} FROM tk_keys WHERE hash = :hash AND NOT EXISTS (
         SELECT 1 FROM tk_users WHERE tk_users.id = tk_keys.user_id AND suspended_at IS NOT NULL)"""
 )
+_GET = Statement(f"SELECT {_COLUMNS} FROM tk_keys WHERE id = :id")
 _OF_USER = Statement(
     f"SELECT {_COLUMNS} FROM tk_keys WHERE user_id = :user_id ORDER BY created_at DESC, id DESC"
 )
@@ -83,6 +84,11 @@ class SqlKeys:
     async def find(self, key_hash: str) -> Key | None:
         """The key whose value has this hash, expired or not, unless its user is suspended."""
         rows = await self._database.fetch(_FIND(hash=key_hash))
+        return _key(rows[0]) if rows else None
+
+    async def get(self, key_id: KeyId) -> Key | None:
+        """One key, of any user and however it may be used now; None once it is revoked."""
+        rows = await self._database.fetch(_GET(id=key_id))
         return _key(rows[0]) if rows else None
 
     async def of_user(self, user_id: UserId) -> Sequence[Key]:
@@ -139,7 +145,7 @@ def _remove(user_id: UserId, key_id: KeyId, entry: AuditEntry) -> Plan[bool]:
 def _key(row: Row) -> Key:
     (
         id_, user_id, name, prefix, scopes, agents, is_admin, may_run_programs, budget_month, created_at,
-        expires_at, last_used_at, parent_id, payer_id,
+        expires_at, last_used_at, parent_id, payer_id, act_as, may_delete,
     ) = row  # fmt: skip
     return Key(
         id=id_,
@@ -156,4 +162,6 @@ def _key(row: Row) -> Key:
         last_used_at=last_used_at,
         parent_id=parent_id,
         payer_id=payer_id,
+        act_as=act_as,
+        may_delete=bool(may_delete),
     )

@@ -71,7 +71,7 @@ _HIDE_AGENTS = Statement(
 # The audit log stays but no longer names the user; one user's entries stay linked. Entries of these actions
 # name the user in their details.
 _NAMES_A_USER = """action IN ('abort_turn', 'create_invitation', 'accept_invitation', 'suspend_user',
-        'unsuspend_user')"""
+        'unsuspend_user', 'delete_user')"""
 _IN_AUDIT = Statement(
     f"""SELECT id FROM tk_audit WHERE id > :after AND (actor_id = :id
         OR ({_NAMES_A_USER} AND REPLACE(details, :in_details, '') <> details))

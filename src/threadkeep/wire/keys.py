@@ -10,6 +10,12 @@ from threadkeep.domain.money import amount_text
 from threadkeep.wire.view import CreatedAt, Id, OwnId, Time, View, rfc3339, time_or_none
 
 
+class ActAsView(View, frozen=True, kw_only=True):
+    """For whom a key acts."""
+
+    realm: Annotated[str, Meta(description="What the ids of its users begin with; empty for every user.")]
+
+
 class KeyView(View, frozen=True, kw_only=True):
     """An API key without its value."""
 
@@ -29,6 +35,10 @@ class KeyView(View, frozen=True, kw_only=True):
             description="The key that made it: it is revoked with it, and shares its budget. Null: you did."
         ),
     ]
+    act_as: Annotated[
+        ActAsView | None, Meta(description="The application's users that it acts for; null for your own key.")
+    ]
+    may_delete: Annotated[bool, Meta(description="Whether it can delete the users that it acts for.")]
     created_at: CreatedAt
     expires_at: Annotated[Time | None, Meta(description="When it stops working; null means never.")]
     last_used_at: Annotated[Time | None, Meta(description="When it was last used, accurate to a minute.")]
@@ -50,6 +60,8 @@ def key_view(key: Key) -> KeyView:
         agents=None if key.agents is None else sorted(key.agents),
         budget_month=None if key.budget_month is None else amount_text(key.budget_month),
         parent_id=key.parent_id,
+        act_as=None if key.act_as is None else ActAsView(realm=key.act_as),
+        may_delete=key.may_delete,
         created_at=rfc3339(key.created_at),
         expires_at=time_or_none(key.expires_at),
         last_used_at=time_or_none(key.last_used_at),

@@ -194,6 +194,24 @@ async def test_a_keys_budget_is_its_own(talk: Talk, model: ScriptedModel):
     assert {it["keyId"]: it["cost"]["amount"] for it in rows} == {None: "0.01", made.json()["id"]: "0.01"}
 
 
+@ONLY_SQLITE
+async def test_acting_keys_budget_counts_all_of_its_users(talk: Talk, model: ScriptedModel):
+    model.script(REPLY, REPLY)
+    body: Json = {"name": "k", "scopes": ["chat"], "budgetMonth": "0.015", "actAs": {"realm": "shop"}}
+    key = (await talk.client.post("/api/keys", json=body)).json()
+    agent = (
+        await talk.client.post("/api/agents", json={"name": "A", "visibility": "public", **PRICED})
+    ).json()
+    codes: list[int] = []
+    for name in ("1", "2"):
+        named = {**JSON, "Authorization": f"Bearer {key['key']}", "Threadkeep-User": name}
+        path = f"/api/agents/{agent['id']}/conversations"
+        conversation = (await talk.client.post(path, json={"title": "t"}, headers=named)).json()
+        path = f"/api/conversations/{conversation['id']}/messages?wait=true"
+        codes += [(await talk.client.post(path, json={"content": "?"}, headers=named)).status_code]
+    assert codes == [200, 402]
+
+
 async def test_what_a_call_has_reserved_is_charged_if_it_is_stopped_and_given_back_if_it_is_refused(
     talk: Talk, model: ScriptedModel
 ):

@@ -15,6 +15,19 @@ from threadkeep.wire.keys import KeyView, NewKeyView, key_view
 from threadkeep.wire.view import PageView
 
 
+class ActAsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """For whom a key acts."""
+
+    realm: Annotated[
+        str,
+        Meta(
+            description="What the ids of these users begin with: with the realm `shop`, the header "
+            "`Threadkeep-User: 42` is the user `shop:42`. At most 32 characters a-z, 0-9, `-`; empty "
+            "for every user of the server, where the operator allows it."
+        ),
+    ]
+
+
 class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The key to make."""
 
@@ -38,6 +51,16 @@ class KeyBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
         Annotated[datetime, Meta(tz=True)] | None,
         Meta(description="By default, never; with the scope `admin`, 90 days from now, which is the latest."),
     ] = None
+    act_as: Annotated[
+        ActAsBody | None,
+        Meta(
+            description="Makes a key for an application's server, which names its user in the header "
+            "`Threadkeep-User` of every request. Only admins make such keys."
+        ),
+    ] = None
+    may_delete: Annotated[
+        bool, Meta(description="With `actAs`: whether it can delete the users that it acts for.")
+    ] = False
 
 
 async def create_key(request: RequestContext, *, body: KeyBody) -> NewKeyView:
@@ -55,6 +78,8 @@ async def create_key(request: RequestContext, *, body: KeyBody) -> NewKeyView:
             None if body.budget_month is None else parse_amount(body.budget_month, param="budgetMonth")
         ),
         expires_at=body.expires_at and int(body.expires_at.timestamp() * 1000),
+        act_as=body.act_as and body.act_as.realm,
+        may_delete=body.may_delete,
     )
     key, value = await request.services.keys.create(request.user, draft)
     return NewKeyView(**asdict(key_view(key)), key=value)

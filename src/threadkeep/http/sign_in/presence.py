@@ -12,6 +12,7 @@ from contextlib import suppress
 from starlette.requests import HTTPConnection
 
 from threadkeep.clock import Clock, system_clock
+from threadkeep.domain.acting import USER_HEADER, check_unnamed
 from threadkeep.domain.errors import Forbidden, StorageError, Unauthenticated
 from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.domain.user import User
@@ -46,7 +47,12 @@ class Presence(SignIn[HTTPConnection]):
     async def user(self, connection: HTTPConnection, /) -> User:
         """The signed-in user; raises Unauthenticated if there is none, or they were deleted or suspended."""
         if (value := key_value(connection)) is not None:
-            return await (await self._services()).keys.sign_in(value)
+            services = await self._services()
+            user = await services.keys.sign_in(value, connection.headers.getlist(USER_HEADER))
+            if user.is_acted_for:
+                await services.users.admit(user)
+            return user
+        check_unnamed(connection.headers.getlist(USER_HEADER))
         if (token := await self._session_token(connection)) is not None:
             services = await self._services()
             user = await services.sessions.sign_in(token)
@@ -79,7 +85,10 @@ class Presence(SignIn[HTTPConnection]):
     async def _present_id(self, connection: HTTPConnection, since: int) -> str:
         services = await self._services()
         if (value := key_value(connection)) is not None:  # a deleted user has none
-            return (await services.keys.find(value)).user_id
+            user = await services.keys.find_user(value, connection.headers.getlist(USER_HEADER))
+            if user.is_acted_for:
+                await services.users.check_present(user, present_since=since)
+            return user.id
         if (token := await self._session_token(connection)) is not None:  # neither has one
             return (await services.sessions.find(token)).user.id
         user = await self._method.user(connection)

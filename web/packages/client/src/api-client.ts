@@ -19,6 +19,11 @@ export interface ApiClientOptions {
   baseUrl: string | (() => string);
   /** The user's token, or an API key; null if nobody has signed in. */
   token?: string | (() => string | null);
+  /**
+   * For an application's server whose token is an acting key: the user whom it asks for. Not for a browser, which must
+   * never have such a key.
+   */
+  user?: string;
   /** The server no longer accepts the token. */
   onUnauthorized?: () => void;
   /** Whether a request got a response of the server's. */
@@ -68,6 +73,7 @@ export class ApiClient {
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
     const token = this.#token();
     if (token) headers["Authorization"] = `Bearer ${token}`;
+    if (this.options.user !== undefined) headers["Threadkeep-User"] = encodeURIComponent(this.options.user);
     const isForm = body instanceof FormData;
     if (body !== undefined && !isForm) headers["Content-Type"] = "application/json";
     let response: Response;

@@ -20,6 +20,16 @@ export interface AcceptedView {
   role: UserRole;
 }
 
+/** For whom a key acts. */
+export interface ActAsBody {
+  realm: string;
+}
+
+/** For whom a key acts. */
+export interface ActAsView {
+  realm: string;
+}
+
 /** The agent to create. */
 export interface AgentBody {
   name: string;
@@ -832,6 +842,8 @@ export interface KeyBody {
   agents?: string[] | null;
   budgetMonth?: string | number | null;
   expiresAt?: string | null;
+  actAs?: ActAsBody | null;
+  mayDelete?: boolean;
 }
 
 /** An API key without its value. */
@@ -843,6 +855,8 @@ export interface KeyView {
   agents: string[] | null;
   budgetMonth: string | null;
   parentId: string | null;
+  actAs: ActAsView | null;
+  mayDelete: boolean;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
@@ -1059,6 +1073,8 @@ export interface NewKeyView {
   agents: string[] | null;
   budgetMonth: string | null;
   parentId: string | null;
+  actAs: ActAsView | null;
+  mayDelete: boolean;
   createdAt: string;
   expiresAt: string | null;
   lastUsedAt: string | null;
