@@ -256,7 +256,7 @@ def test_errors_are_documented_with_their_status_and_shape(operation: Operation)
             schema = responses[str(status)]["content"]["application/json"]["schema"]
             assert schema == {"$ref": "#/components/schemas/ErrorResponse"}
     assert operation.codes(403) == {"FORBIDDEN"}
-    assert operation.codes(401) == ({"UNAUTHENTICATED"} if operation.needs_sign_in else set())
+    assert operation.codes(401) == ({"UNAUTHENTICATED", "USER_REQUIRED"} if operation.needs_sign_in else set())
     assert "STORAGE_UNAVAILABLE" in operation.codes(503)
     # These find an agent or a model that their paths do not name.
     finds_more = operation.codes(404) == {"MODEL_NOT_FOUND"} or operation.path in {
@@ -368,6 +368,7 @@ async def test_every_route_responds_as_it_is_documented(api: Api, alice: httpx.A
                 "agents": [agent["id"]],
                 "budgetMonth": "1.00",
                 "scopes": ["read"],
+                "actAs": None,  # she is no admin
             }.items():
                 if body and name in body:
                     body[name] = value

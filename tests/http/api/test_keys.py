@@ -222,7 +222,7 @@ def test_every_route_declares_what_a_key_needs_for_it():
     chat = {f"{it.method} {it.path}" for it in ROUTES if it.needed_scope == "chat"}
     assert len(chat) >= 23
     for route in ROUTES:
-        if route.path.startswith("/api/admin/"):
+        if route.path.startswith(("/api/admin/", "/api/me/sessions")):
             assert route.needed_scope == "admin", route.path
         elif route.method == "GET":
             assert route.needed_scope == "read", route.path
@@ -364,7 +364,7 @@ async def test_admin_role_needs_the_scope_admin_on_every_route(api: Api, alice: 
         client = using(api, await make(root, scope))
         assert (await client.get("/api/me")).json()["role"] == "user"
         for route in ROUTES:
-            if route.path.startswith("/api/admin/"):
+            if route.path.startswith(("/api/admin/", "/api/me/sessions")):
                 url = re.sub(r"{\w+}", new_uuid(), route.path)
                 refusal(await client.request(route.method, url, json={}), 403, "FORBIDDEN")
         refusal(await client.get("/api/usage?by=user"), 403, "FORBIDDEN")
