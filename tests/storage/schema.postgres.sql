@@ -652,6 +652,25 @@ CREATE TABLE tk_shares (
     CONSTRAINT tk_shares_hash_key UNIQUE (hash),
     CONSTRAINT tk_shares_pkey PRIMARY KEY (id)
 );
+CREATE TABLE tk_sign_in_attempts (
+    browser_hash text NOT NULL,
+    expires_at bigint NOT NULL,
+    next text NOT NULL,
+    nonce text NOT NULL,
+    provider text NOT NULL,
+    state_hash text NOT NULL,
+    verifier text NOT NULL,
+    CONSTRAINT tk_sign_in_attempts_pkey PRIMARY KEY (state_hash)
+);
+CREATE TABLE tk_sign_in_grants (
+    checked_at bigint NOT NULL,
+    due_at bigint NOT NULL,
+    provider text NOT NULL,
+    refresh_token text NOT NULL,
+    user_id text NOT NULL,
+    CONSTRAINT tk_sign_in_grants_pkey PRIMARY KEY (user_id),
+    CONSTRAINT tk_sign_in_grants_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
+);
 CREATE TABLE tk_spending (
     currency text NOT NULL,
     period text NOT NULL,
@@ -926,6 +945,9 @@ CREATE UNIQUE INDEX tk_sessions_token_hash_key ON public.tk_sessions USING btree
 CREATE INDEX tk_share_conversation ON public.tk_shares USING btree (conversation_id, created_at);
 CREATE UNIQUE INDEX tk_shares_hash_key ON public.tk_shares USING btree (hash);
 CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);
+CREATE UNIQUE INDEX tk_sign_in_attempts_pkey ON public.tk_sign_in_attempts USING btree (state_hash);
+CREATE INDEX tk_sign_in_grants_due ON public.tk_sign_in_grants USING btree (provider, due_at);
+CREATE UNIQUE INDEX tk_sign_in_grants_pkey ON public.tk_sign_in_grants USING btree (user_id);
 CREATE INDEX tk_spending_period ON public.tk_spending USING btree (period);
 CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
 CREATE INDEX tk_states_conversation ON public.tk_states USING btree (conversation_id);

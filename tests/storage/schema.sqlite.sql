@@ -67,6 +67,7 @@ CREATE UNIQUE INDEX tk_running_import ON tk_imports (user_id) WHERE status = 'RU
 CREATE INDEX tk_runs_complete ON tk_runs (conversation_id, run_id) WHERE has_start AND has_end;
 CREATE INDEX tk_sessions_of_user ON tk_sessions (user_id);
 CREATE INDEX tk_share_conversation ON tk_shares (conversation_id, created_at);
+CREATE INDEX tk_sign_in_grants_due ON tk_sign_in_grants (provider, due_at);
 CREATE INDEX tk_spending_period ON tk_spending (period);
 CREATE INDEX tk_states_conversation ON tk_states (conversation_id);
 CREATE INDEX tk_step_values_conversation ON tk_step_values (conversation_id);
@@ -618,6 +619,22 @@ CREATE TABLE tk_shares (
     created_at bigint NOT NULL,
     expires_at bigint,
     preview text
+);
+CREATE TABLE tk_sign_in_attempts (
+    state_hash text NOT NULL PRIMARY KEY,
+    provider text NOT NULL,
+    browser_hash text NOT NULL,
+    verifier text NOT NULL,
+    nonce text NOT NULL,
+    next text NOT NULL,
+    expires_at bigint NOT NULL
+);
+CREATE TABLE tk_sign_in_grants (
+    user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,
+    provider text NOT NULL,
+    refresh_token text NOT NULL,
+    checked_at bigint NOT NULL,
+    due_at bigint NOT NULL
 );
 CREATE TABLE tk_spending (
     scope text NOT NULL CHECK (scope IN ('user', 'agent', 'key')),

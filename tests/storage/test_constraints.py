@@ -163,6 +163,13 @@ ROWS: Mapping[str, Callable[[Place], Values]] = {
         "id": new_uuid(), "token_hash": new_uuid(), "user_id": at.user, "role": "user", "created_at": NOW,
         "expires_at": NOW,
     },
+    "tk_sign_in_attempts": lambda at: {
+        "state_hash": new_uuid(), "provider": "p", "browser_hash": "h", "verifier": "v", "nonce": "n",
+        "next": "/", "expires_at": NOW,
+    },
+    "tk_sign_in_grants": lambda at: {
+        "user_id": at.user, "provider": "p", "refresh_token": "k.t", "checked_at": NOW, "due_at": NOW,
+    },
     "tk_shares": lambda at: {
         "id": new_uuid(), "conversation_id": at.conversation, "message_id": at.message, "hash": new_uuid(),
         "title": "", "runs": "[[1,1]]", "files": "[]", "with_tools": True, "created_at": NOW,

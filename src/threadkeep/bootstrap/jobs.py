@@ -137,6 +137,8 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         repeatable_requests=lambda: store.repeats.forget_old(clock() - DAY_MS),
         ended_sessions=services.sessions.sweep,
         ended_invitations=services.invitations.sweep,
+        unfinished_sign_ins=services.provider_sign_ins.sweep,
         past_spending=lambda: store.ledger.forget_spending(services.spending.today),
+        users_of_providers=services.provider_sign_ins.refresh_due,
     )
     return Hourly(hourly.by_name, services.loops)

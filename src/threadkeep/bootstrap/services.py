@@ -1,6 +1,7 @@
 """The services, built in the order in which they need one another."""
 
 import logging
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from threadkeep.bootstrap.jobs import Background, build_hourly, start_background
 from threadkeep.bootstrap.limits import build_caps
 from threadkeep.bootstrap.models import build_tester, has_guide
 from threadkeep.bootstrap.programs import declare_programs
+from threadkeep.bootstrap.providers import build_providers
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.tools import build_tools
 from threadkeep.context.cards import CardStyle
@@ -27,6 +29,7 @@ from threadkeep.imports.user_import import Import, UsersImport
 from threadkeep.mcp.agent_tools import AgentTools
 from threadkeep.mcp.catalog import Catalog
 from threadkeep.mcp.personal import PersonalServers
+from threadkeep.ports.identity_providers import IdentityProvider
 from threadkeep.ports.retriever import Retriever
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
@@ -73,6 +76,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.sign_in.attempts import Attempts
 from threadkeep.services.sign_in.invitations import Invitations
 from threadkeep.services.sign_in.known_users import KnownUsers
+from threadkeep.services.sign_in.provider_sign_ins import ProviderSignIns
 from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.services.turns import Turns
 from threadkeep.services.usage import Usages
@@ -87,6 +91,8 @@ log = logging.getLogger("threadkeep.bootstrap")
 MB = 1024 * 1024
 MOST_UNPACKED = 4
 """How many times as large as an upload its conversations may be; they are text, and shrink well."""
+MOST_BEGUN_SIGN_INS = 60
+"""How many sign-ins with providers one address can begin in a minute: many people may share it."""
 IMPORTS_READ_AT_ONCE = 2
 """How many files of imports are worked on at a time; users take turns."""
 
@@ -102,7 +108,8 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     started.push_async_callback(node.close)
     parts = _build_parts(settings, adapters, catalog, choice, caps, agents, background, node)
     talks = _build_talks(settings, adapters, parts, await _start_turns(settings, adapters, parts))
-    services = _build_services(settings, adapters, parts, talks, live_gateways)
+    providers = build_providers(settings, started)
+    services = _build_services(settings, adapters, parts, talks, live_gateways, providers)
     started.push_async_callback(parts.places.close)
     started.push_async_callback(parts.code_checks.close)
     started.push_async_callback(services.completions.close)
@@ -265,7 +272,12 @@ def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: 
 
 
 def _build_services(
-    settings: Settings, adapters: Adapters, parts: _Parts, talks: _Talks, live_gateways: LiveGateways
+    settings: Settings,
+    adapters: Adapters,
+    parts: _Parts,
+    talks: _Talks,
+    live_gateways: LiveGateways,
+    providers: Mapping[str, IdentityProvider],
 ) -> Services:
     store, clock = adapters.store, adapters.clock
     agents, caps, background = parts.agents, parts.caps, parts.background
@@ -285,6 +297,7 @@ def _build_services(
         act_as_anyone=settings.act_as_anyone,
         taken_realms={way.name for way in rules.ways},
     )
+    known_users = KnownUsers(store, sessions, keys, running_turns, clock)
     return Services(
         agents=agents,
         agent_copies=AgentCopies(agents, parts.prompt_files),
@@ -337,7 +350,9 @@ def _build_services(
         sessions=sessions,
         invitations=Invitations(store, sessions, rules, clock),
         attempts=Attempts(),
-        known_users=KnownUsers(store, sessions, keys, running_turns, clock),
+        known_users=known_users,
+        provider_sign_ins=ProviderSignIns(store, sessions, known_users, keys, providers, clock),
+        begun_sign_ins=Attempts(MOST_BEGUN_SIGN_INS),
         sign_in_rules=rules,
         user_events=user_events,
         metrics=adapters.metrics,

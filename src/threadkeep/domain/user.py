@@ -116,13 +116,15 @@ class AdminClaim:
 
     def is_in(self, claims: Mapping[str, Any]) -> bool:
         """Whether a token's claims have it: as it is, as `true`, or as one of a list."""
-        given = claims[self.name] if self.name in claims else _inside(claims, self.name)
+        given = claim_in(claims, self.name)
         several = cast("list[Any]", given) if isinstance(given, list) else [given]
         return self.value in several or (self.value == "true" and any(it is True for it in several))
 
 
-def _inside(claims: Mapping[str, Any], name: str) -> Any:
-    """A claim within others; providers name roles like `realm_access.roles`."""
+def claim_in(claims: Mapping[str, Any], name: str) -> Any:
+    """A claim by its name, or within others; providers name roles like `realm_access.roles`."""
+    if name in claims:
+        return claims[name]
     value: Any = claims
     for part in name.split("."):
         value = cast("dict[str, Any]", value).get(part) if isinstance(value, dict) else None

@@ -37,6 +37,7 @@ from threadkeep.http.reference.page import reference_page
 from threadkeep.http.routes import ROUTES
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.method import SignInMethod
+from threadkeep.http.sign_in.openid.routes import provider_routes
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.ports.models import ModelState
 from threadkeep.ports.sign_in import Check
@@ -196,6 +197,8 @@ def _routes(
         StarletteRoute("/metrics", metrics_endpoint(presence, services, siblings)),
         StarletteRoute("/docs", get_docs),
     ]
+    if (public_url := settings.sign_in_rules.public_url) is not None and settings.sign_in:
+        routes += provider_routes(public_url, services)
     if settings.issuer_url is not None:
         routes.append(StarletteRoute(METADATA_PATH, resource_metadata(settings.issuer_url)))
     return routes

@@ -63,8 +63,14 @@ class HourlyJobs:
     """Deletes sessions that have ended."""
     ended_invitations: HourlyJob
     """Forgets invitations that ended a month ago."""
+    unfinished_sign_ins: HourlyJob
+    """Forgets sign-ins with a provider that never came back."""
     past_spending: HourlyJob
     """Forgets what budgets have spent in months long past; the ledger still knows."""
+    users_of_providers: HourlyJob
+    """Asks sign-in providers whether they still know their users, and who those are now.
+
+    Last, since it waits for others."""
 
     @property
     def by_name(self) -> Mapping[str, HourlyJob]:

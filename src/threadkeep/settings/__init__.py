@@ -1,7 +1,8 @@
 """All settings, grouped by what an operator wants to do; only this package reads the environment.
 
     reach.py      where the server listens, who may call it, how long it waits
-    sign_in.py    whose tokens are accepted, and who is an admin
+    sign_in.py    whose tokens are accepted, how people sign in, and who is an admin
+    providers.py  the providers with which people sign in
     models.py     which model answers
     storage.py    where data is stored, and for how long
     documents.py  how documents and files are read and searched
@@ -32,7 +33,7 @@ from threadkeep.settings.sources import (
     promptx_project,
     read_agents,
     read_file,
-    read_gateway_keys,
+    read_secrets,
     settings_file,
 )
 from threadkeep.settings.values import PREFIX, is_missing, list_in, value_in
@@ -77,7 +78,8 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         given |= _renamed({name: value for name, value in found.items() if value is not None})
         given |= _renamed({name: value for name, value in overrides.items() if not is_missing(value)})
         choose_gateway(given, environment)
-        read_gateway_keys(given, environment)
+        read_secrets(given, environment, "gateways", "api_key")
+        read_secrets(given, environment, "sign_in", "client_secret")
         for name in lists:
             if isinstance(text := given.get(name), str):
                 given[name] = list_in(text)

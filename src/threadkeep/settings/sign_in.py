@@ -3,6 +3,7 @@
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from threadkeep.domain.errors import InvalidRequest, SettingsError
@@ -10,6 +11,7 @@ from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.domain.sign_in.session import SignInRules
 from threadkeep.domain.user import AdminClaim
 from threadkeep.loopback import is_loopback
+from threadkeep.settings.providers import ProviderTable
 from threadkeep.settings.reach import ReachSettings
 from threadkeep.settings.values import Secret, split_url
 
@@ -62,6 +64,14 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
             "with a browser, except on localhost. Its name is accepted as if it were in ALLOWED_HOSTS."
         ),
     ] = None
+    sign_in: Annotated[
+        dict[str, ProviderTable],
+        Meta(
+            description="Providers with which people sign in; tables `[sign_in.NAME]` in the settings file. "
+            "See docs/sign-in.md.",
+            extra={"secret": True},
+        ),
+    ] = msgspec.field(default_factory=dict[str, ProviderTable])
     trusted_proxies: Annotated[
         tuple[str, ...],
         Meta(
@@ -90,7 +100,23 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
                 "nor `off`."
             )
 
+        self._check_providers()
         self._check_sessions()
+
+    def _check_providers(self) -> None:
+        for name, table in self.sign_in.items():
+            table.check(name)
+        legacy = [name for name, table in self.sign_in.items() if table.legacy_ids]
+        if len(legacy) > 1:
+            raise SettingsError(
+                f"[sign_in.{legacy[1]}]: only one provider can have `legacy_ids`, since two could give "
+                "different people the same id."
+            )
+        if legacy and self.takes_tokens and self.jwt_issuer != self.sign_in[legacy[0]].issuer:
+            raise SettingsError(
+                f"[sign_in.{legacy[0]}]: `legacy_ids` can't be combined with tokens of another issuer, who "
+                "could give somebody else the same id. THREADKEEP_JWT_ISSUER must be the provider's `issuer`."
+            )
 
     def _check_sessions(self) -> None:
         """Reads what sessions need; refuses what would give them to others."""
@@ -113,8 +139,8 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
         if not self.signs_in and not is_loopback(self.host):
             raise SettingsError(
                 f"Without sign-in, Threadkeep listens only on loopback, not on {self.host}. Turn on "
-                "sign-in first: THREADKEEP_INVITATIONS=on for people, or THREADKEEP_JWT_SECRET or "
-                "THREADKEEP_JWKS_URL."
+                "sign-in first: THREADKEEP_INVITATIONS=on or a table [sign_in.NAME] for people, or "
+                "THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
             )
 
     @property
@@ -130,15 +156,17 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
     @property
     def has_sessions(self) -> bool:
         """Whether people sign in with a browser."""
-        return self.invitations == "on"
+        return self.invitations == "on" or bool(self.sign_in)
 
     @property
     def sign_in_rules(self) -> SignInRules:
         """How people sign in with a browser."""
+        page = self._page_url if self.has_sessions else None
         return SignInRules(
-            public_url=self._page_url if self.has_sessions else None,
+            public_url=page,
             invitations=self.invitations == "on",
             tokens=self.takes_tokens,
+            ways=tuple(it.way(name, page.text) for name, it in self.sign_in.items()) if page else (),
             trusted_proxies=tuple(_network(it) for it in self.trusted_proxies),
         )
 

@@ -62,16 +62,16 @@ def read_agents(given: dict[str, object]) -> None:
         given["agents"] = fields.get("load", ())
 
 
-def read_gateway_keys(given: dict[str, object], environment: Mapping[str, str]) -> None:
-    """Keys of gateways that the settings file leaves to the environment: `api_key_env` names the variable."""
-    gateways = given.get("gateways")
-    if not isinstance(gateways, dict):
+def read_secrets(given: dict[str, object], environment: Mapping[str, str], tables: str, secret: str) -> None:
+    """Secrets in tables of the settings file that are in the environment: `…_env` names the variable."""
+    found = given.get(tables)
+    if not isinstance(found, dict):
         return
-    for table in cast("dict[str, object]", gateways).values():
+    for table in cast("dict[str, object]", found).values():
         fields = cast("dict[str, object]", table) if isinstance(table, dict) else {}
-        variable = fields.get("api_key_env")
-        if isinstance(variable, str) and (key := value_in(environment, variable)) is not None:
-            fields["api_key"] = key
+        variable = fields.get(f"{secret}_env")
+        if isinstance(variable, str) and (value := value_in(environment, variable)) is not None:
+            fields[secret] = value
 
 
 KEY_VARIABLES = {

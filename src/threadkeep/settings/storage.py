@@ -66,7 +66,7 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
         if self.user_table and self.has_sessions:
             raise SettingsError(
                 "THREADKEEP_USER_TABLE lets the application decide who its users are. It can't be combined "
-                "with THREADKEEP_INVITATIONS."
+                "with THREADKEEP_INVITATIONS or [sign_in.NAME]."
             )
 
     @property

@@ -51,6 +51,8 @@ from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
 from threadkeep.storage.seen_tools import SqlSeenTools
 from threadkeep.storage.session_ids import seal_sessions
 from threadkeep.storage.sharing.shares import SqlShares
+from threadkeep.storage.sign_in.attempts import SqlSignInAttempts
+from threadkeep.storage.sign_in.grants import SqlGrants, reseal_grants
 from threadkeep.storage.sign_in.invitations import SqlInvitations
 from threadkeep.storage.sign_in.known_users import SqlKnownUsers
 from threadkeep.storage.sign_in.sessions import SqlSessions
@@ -92,6 +94,8 @@ class Store:
     sessions: SqlSessions
     invitations: SqlInvitations
     known_users: SqlKnownUsers
+    sign_in_attempts: SqlSignInAttempts
+    grants: SqlGrants
     feedback: SqlFeedback
     outside_ids: SqlOutsideIds
     repeats: SqlRepeats
@@ -205,6 +209,7 @@ async def _use_keys(database: Database, box: SecretBox) -> None:
             "or restore the key file to the data folder."
         )
     unreadable = await reseal_settings(database, box) + await reseal_gateway_keys(database, box)
+    unreadable += await reseal_grants(database, box)
     if unreadable:
         log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
     else:
@@ -246,6 +251,8 @@ async def store_reading(
         sessions=SqlSessions(database),
         invitations=SqlInvitations(database),
         known_users=SqlKnownUsers(database),
+        sign_in_attempts=SqlSignInAttempts(database),
+        grants=SqlGrants(database, box),
         feedback=SqlFeedback(database),
         outside_ids=SqlOutsideIds(database, rows),
         repeats=SqlRepeats(database),

@@ -32,7 +32,8 @@ def sign_in(settings: Settings, current_user: CurrentUser | None = None) -> Sign
     if current_user is not None:
         if settings.has_sessions:
             raise SettingsError(
-                "An application with `current_user` signs its users in itself. Remove THREADKEEP_INVITATIONS."
+                "An application with `current_user` signs its users in itself. Remove THREADKEEP_INVITATIONS "
+                "and [sign_in.NAME]."
             )
         return HostSignIn(current_user)
     settings.check_sign_in()

@@ -23,13 +23,45 @@ _OF_PROGRAMS = re.compile(r"/(?:v1|mcp|api/(?:worker[^/]*|runs|hooks))(?:/|\Z)")
 _FILES = re.compile(r"/api/(?:artifacts|files)/[^/]+\Z")
 
 
-class SessionCookie:
+class OwnCookie:
+    """A cookie of one installation at one address, which no script reads."""
+
+    def __init__(self, public_url: PublicUrl, installation: str, purpose: str = "") -> None:
+        self._public_url = public_url
+        prefix = "__Host-" if public_url.is_secure else ""
+        self.name = f"{prefix}threadkeep-{installation[:INSTALLATION_CHARACTERS]}{purpose}"
+
+    def sent(self, connection: HTTPConnection) -> str | None:
+        """The value that a browser sends, whoever made it."""
+        for header in connection.headers.getlist("cookie"):
+            for pair in header.split(";"):
+                name, sign, value = pair.strip().partition("=")
+                if sign and name == self.name:
+                    return value
+        return None
+
+    def given(self, token: str, max_age_s: int = LONGEST_MS // 1000) -> str:
+        """The header that gives it to a browser."""
+        return f"{self.name}={quote(token)}; Max-Age={max_age_s}; {self._attributes}"
+
+    @property
+    def taken(self) -> str:
+        """The header that takes it away."""
+        return f"{self.name}=; Max-Age=0; {self._attributes}"
+
+    @property
+    def _attributes(self) -> str:
+        secure = "Secure; " if self._public_url.is_secure else ""
+        return f"Path=/; {secure}HttpOnly; SameSite=Lax"
+
+
+class SessionCookie(OwnCookie):
     """The session cookie of one installation at one address."""
 
     def __init__(self, public_url: PublicUrl, installation: str) -> None:
-        self._public_url = public_url
-        prefix = "__Host-" if public_url.is_secure else ""
-        self.name = f"{prefix}threadkeep-{installation[:INSTALLATION_CHARACTERS]}"
+        super().__init__(public_url, installation)
+        self.before = OwnCookie(public_url, installation, "-before")
+        """What marks a browser in which a sign-in with a provider has begun."""
 
     def token_in(self, connection: HTTPConnection) -> str | None:
         """The token that signs a request in; None if it has none, or signs in otherwise.
@@ -41,7 +73,7 @@ class SessionCookie:
         if any(it.startswith(_BEARER_PROTOCOL) for it in connection.scope.get("subprotocols", ())):
             return None
         path: str = connection.scope["path"].removeprefix(connection.scope.get("root_path", ""))
-        token = None if _OF_PROGRAMS.match(path) else self._sent(connection)
+        token = None if _OF_PROGRAMS.match(path) else self.sent(connection)
         if token is not None:
             self._check_our_page(connection, path)
         return token
@@ -54,28 +86,6 @@ class SessionCookie:
                 "Programs send `Authorization: Bearer …` instead.",
                 param="Origin",
             )
-
-    def given(self, token: str) -> str:
-        """The header that gives a browser its session."""
-        return f"{self.name}={quote(token)}; Max-Age={LONGEST_MS // 1000}; {self._attributes}"
-
-    @property
-    def taken(self) -> str:
-        """The header that takes it away."""
-        return f"{self.name}=; Max-Age=0; {self._attributes}"
-
-    @property
-    def _attributes(self) -> str:
-        secure = "Secure; " if self._public_url.is_secure else ""
-        return f"Path=/; {secure}HttpOnly; SameSite=Lax"
-
-    def _sent(self, connection: HTTPConnection) -> str | None:
-        for header in connection.headers.getlist("cookie"):
-            for pair in header.split(";"):
-                name, sign, value = pair.strip().partition("=")
-                if sign and name == self.name:
-                    return value
-        return None
 
     def _check_our_page(self, connection: HTTPConnection, path: str) -> None:
         is_socket = connection.scope["type"] == "websocket"

@@ -14,7 +14,8 @@ MOST_ADDRESSES = 4096
 class Attempts:
     """Counts the failures of each address on this node."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST_FAILURES, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
         self._monotonic = monotonic
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
         """By address: how many, and when they are forgotten."""
@@ -23,9 +24,9 @@ class Attempts:
         """Refuses an address that has failed too often."""
         count, until = self._failures.get(address, (0, 0.0))
         left = until - self._monotonic()
-        if count >= MOST_FAILURES and left > 0:
+        if count >= self._most and left > 0:
             raise RateLimited(
-                "Too many attempts with links that aren't valid. Try again in a minute.",
+                "Too many attempts to sign in from this address. Try again in a minute.",
                 retry_after_s=int(left) + 1,
             )
 

@@ -45,6 +45,10 @@ class KnownUsers:
         """The same, also for a user whom their provider no longer knows; UserNotFound if we don't either."""
         if not await self._store.known_users.suspend(user_id, by, self._clock(), entry):
             raise UserNotFound
+        await self.end_all_of(user_id)
+
+    async def end_all_of(self, user_id: UserId) -> None:
+        """Ends what a suspended user still has open."""
         self._sessions.forget_user(user_id)
         self._keys.forget_user(user_id)
         await self._running_turns.abort_all_of(user_id)

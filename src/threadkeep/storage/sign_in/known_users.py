@@ -50,14 +50,15 @@ class SqlKnownUsers:
 
     async def suspend(self, user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) -> bool:
         """Keeps a user out, and ends their sessions; False if there is no such user."""
-        return await self._database.write(lambda: _suspend(user_id, by, now, entry))
+        return await self._database.write(lambda: suspend_user(user_id, by, now, entry))
 
     async def unsuspend(self, user_id: UserId, entry: AuditEntry) -> bool:
         """Lets a user in again; False if there is no such user."""
         return await self._database.write(lambda: _unsuspend(user_id, entry))
 
 
-def _suspend(user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) -> Plan[bool]:
+def suspend_user(user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) -> Plan[bool]:
+    """Keeps a user out, and ends their sessions; False if there is no such user."""
     if not (yield _SUSPEND(id=user_id, by=by, now=now)):
         return False
     yield END_ALL(user_id=user_id)

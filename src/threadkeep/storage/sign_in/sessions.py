@@ -23,11 +23,8 @@ _STATE = Statement(
     "SELECT suspended_by, deleted_at FROM tk_users WHERE id = :id",
     locks="FOR NO KEY UPDATE",
 )
-_DESCRIBE = Statement(
-    """UPDATE tk_users SET name = :name, role = :role, groups = :groups, suspended_at = NULL,
-        suspended_by = NULL
-    WHERE id = :id"""
-)
+_DESCRIBE = Statement("UPDATE tk_users SET name = :name, role = :role, groups = :groups WHERE id = :id")
+_LIFT = Statement("UPDATE tk_users SET suspended_at = NULL, suspended_by = NULL WHERE id = :id")
 _MAKE_ROOM = Statement(
     """DELETE FROM tk_sessions WHERE id IN (
         SELECT id FROM tk_sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC
@@ -106,10 +103,17 @@ def start_session(session: Session, token_hash: str, user: SignedIn) -> Plan[Non
         raise Unauthenticated("This user is being deleted. Sign in again in a while.")
     if suspended_by is not None and (suspended_by == "admin" or session.way == INVITATION):
         raise Forbidden("This user is suspended. Ask an admin.")
-    yield _DESCRIBE(id=user.id, name=user.name, role=user.role, groups=to_json(user.groups))
+    if suspended_by is not None:
+        yield _LIFT(id=user.id)
+    yield from describe(user)
     yield _MAKE_ROOM(user_id=user.id, most=MOST_SESSIONS - 1)
     values = {name: getattr(session, name) for name in Session.__slots__}
     yield _ADD(**values, token_hash=token_hash)
+
+
+def describe(user: SignedIn) -> Plan[None]:
+    """Keeps what a sign-in, or its provider since, says of a user."""
+    yield _DESCRIBE(id=user.id, name=user.name, role=user.role, groups=to_json(user.groups))
 
 
 def _session(row: Row) -> Session:

@@ -1,0 +1,55 @@
+"""ID tokens: signed by the provider, for us, for this sign-in."""
+
+import logging
+from collections.abc import Mapping
+from secrets import compare_digest
+from typing import Any
+
+import jwt
+
+from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
+from threadkeep.domain.sign_in.identity import SignInProblem
+from threadkeep.http.sign_in.access_tokens import KEY_SET_ALGORITHMS, LEEWAY_S
+from threadkeep.http.sign_in.key_set import KeySet
+
+_jwt = jwt.PyJWT({"require": ["exp", "iat", "iss", "aud", "sub"], "enforce_minimum_key_length": True})
+_log = logging.getLogger("threadkeep.sign_in")
+
+
+async def verified_claims(
+    token: str, keys: KeySet, *, issuer: str, client_id: str, nonce: str | None
+) -> Mapping[str, Any]:
+    """The claims of an ID token; SignInProblem if anything is wrong. A refreshed one needs no nonce."""
+    try:
+        claims = await _signed_claims(token, keys, issuer, client_id)
+    except SignInUnavailable:
+        raise SignInProblem("unreachable") from None
+    except (jwt.PyJWTError, Unauthenticated, RecursionError) as exc:
+        # Not its text: it can quote the token.
+        raise _wrong(type(exc).__name__) from None
+    if not isinstance(claims["sub"], str):
+        raise _wrong("its subject is no text")
+    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+    authorized = claims.get("azp", client_id if len(audiences) == 1 else None)
+    if authorized != client_id:
+        raise _wrong("it was given to another application")
+    given = claims.get("nonce")
+    if nonce is not None and not (isinstance(given, str) and compare_digest(given.encode(), nonce.encode())):
+        raise _wrong("it belongs to another sign-in")
+    return claims
+
+
+async def _signed_claims(token: str, keys: KeySet, issuer: str, client_id: str) -> dict[str, Any]:
+    header = jwt.get_unverified_header(token)
+    if (algorithm := header.get("alg")) not in KEY_SET_ALGORITHMS:
+        raise jwt.InvalidAlgorithmError
+    kid = header.get("kid")
+    key = await keys.key(kid if isinstance(kid, str) else None, algorithm)
+    return _jwt.decode(
+        token, key, list(KEY_SET_ALGORITHMS), issuer=issuer, audience=client_id, leeway=LEEWAY_S
+    )
+
+
+def _wrong(reason: str) -> SignInProblem:
+    _log.warning("a sign-in provider's ID token doesn't count: %s", reason)
+    return SignInProblem("invalid")
