@@ -29,8 +29,8 @@ async def verified_claims(
         raise _wrong(type(exc).__name__) from None
     if not isinstance(claims["sub"], str):
         raise _wrong("its subject is no text")
-    audiences = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
-    authorized = claims.get("azp", client_id if len(audiences) == 1 else None)
+    is_ours_alone = claims["aud"] in (client_id, [client_id])
+    authorized = claims.get("azp", client_id if is_ours_alone else None)
     if authorized != client_id:
         raise _wrong("it was given to another application")
     given = claims.get("nonce")
