@@ -132,6 +132,7 @@ EXTRAS = {
     "threadkeep.protocols.mcp.response",
     "threadkeep.cli.embedded",
     "threadkeep.http.sign_in.by_token",
+    "threadkeep.http.sign_in.openid.provider",
     "threadkeep.storage.database.postgres",
     "threadkeep.retrieval.minilm",
     "threadkeep.retrieval.vectors",

@@ -1,4 +1,4 @@
-"""People sign in with an OpenID Connect provider: Django OAuth Toolkit, a real one, behind a proxy that can lie."""
+"""People sign in with an OpenID Connect provider: a real one, behind a proxy that can lie."""
 
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
@@ -200,9 +200,7 @@ async def test_person_who_declines_is_told_so(api: Api, provider: Provider):
 @ONLY_SQLITE
 async def test_provider_that_lies_signs_nobody_in(api: Api, provider: Provider):
     provider.describe("ann")
-    other_key = jwt.PyJWK.generate if hasattr(jwt.PyJWK, "generate") else None
-    assert other_key is None or other_key
-    ann, now = browser(api), 0
+    ann = browser(api)
 
     def unsigned(claims: Claims) -> str:
         return jwt.encode(claims, None, algorithm="none")
@@ -230,13 +228,12 @@ async def test_provider_that_lies_signs_nobody_in(api: Api, provider: Provider):
         "several audiences": lambda it: provider.signed(it | {"aud": [CLIENT_ID, "other"]}),
         "another sign-in": lambda it: provider.signed(it | {"nonce": "x"}),
         "no nonce": lambda it: provider.signed({name: it[name] for name in it if name != "nonce"}),
-        "expired": lambda it: provider.signed(it | {"exp": now}),
+        "expired": lambda it: provider.signed(it | {"exp": 0}),
         "no end": lambda it: provider.signed({name: it[name] for name in it if name != "exp"}),
         "no subject": lambda it: provider.signed(it | {"sub": ""}),
         "a number": lambda it: provider.signed(it | {"sub": 1}),
         "an endless subject": lambda it: provider.signed(it | {"sub": "x" * 300}),
         "nonsense": lambda it: "x.y.z",
-        "another kind": lambda it: provider.signed(it, alg="RS256", kid=1),
     }
     for what, lie in lies.items():
         provider.lie = lie
@@ -291,7 +288,7 @@ async def test_provider_may_start_after_us_and_change_its_keys(api: Api, provide
     ann = browser(api)
     assert problem(await ann.get(START)) == "unreachable"
     provider.is_down = False
-    discovery = (await api.app.services()).provider_sign_ins._providers["work"]._discovery  # type: ignore  # noqa: SLF001, PGH003
+    discovery = (await api.app.services()).provider_sign_ins._providers["work"]._discovery  # type: ignore
     discovery._next_fetch = 0  # instead of two seconds
     url = await at_provider(await begun(ann), "ann")
     provider.is_down = True
@@ -299,7 +296,7 @@ async def test_provider_may_start_after_us_and_change_its_keys(api: Api, provide
     provider.is_down = False
     await sign_in(ann)
     provider.rotate()
-    keys = (await api.app.services()).provider_sign_ins._providers["work"]._keys[1]  # type: ignore  # noqa: SLF001, PGH003
+    keys = (await api.app.services()).provider_sign_ins._providers["work"]._keys[1]  # type: ignore
     keys._next_fetch = 0  # instead of ten seconds
     await sign_in(ann)
     assert (await me(ann))["id"].startswith("work|")
@@ -348,7 +345,7 @@ async def test_same_person_of_two_providers_is_two_users(api: Api, provider: Pro
     first = await me(ann)
     url = (await browser(api).get("/oauth/sign-in/other/start")).headers["location"]
     assert parse_qs(urlsplit(url).query)["redirect_uri"] == [f"{ORIGIN}/oauth/sign-in/other"]
-    admission = (await api.app.services()).provider_sign_ins._providers["other"].admission  # type: ignore  # noqa: SLF001, PGH003
+    admission = (await api.app.services()).provider_sign_ins._providers["other"].admission  # type: ignore
     assert first["id"] == f"work|{admission.subject_of(first['id']).partition('|')[2]}"
     assert admission.provider == "other"
 
@@ -386,7 +383,9 @@ async def test_user_whom_the_provider_no_longer_knows_is_kept_out(
     admin = api.as_user("root", admin=True)
     known = {it["id"]: it for it in (await admin.get("/api/admin/users")).json()["items"]}
     assert known[id_]["suspendedAt"]
-    (entry,) = [it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["action"] == "suspend_user"]
+    (entry,) = [
+        it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["action"] == "suspend_user"
+    ]
     assert entry["details"] == {"userId": id_, "provider": "work"}
 
 
@@ -403,8 +402,8 @@ async def test_suspension_by_the_provider_ends_with_a_sign_in_but_not_an_admins(
         reply = await real(*args, **kwargs)
         return type(reply)(400, reply.fields)
 
-    used = (await api.app.services()).provider_sign_ins._providers["work"]  # type: ignore  # noqa: SLF001, PGH003
-    real = used._ask_for_tokens  # type: ignore  # noqa: SLF001, PGH003
+    used = (await api.app.services()).provider_sign_ins._providers["work"]  # type: ignore
+    real = used._ask_for_tokens  # type: ignore
     monkeypatch.setattr(used, "_ask_for_tokens", refused)
     await pass_half_a_day(api, monkeypatch)
     refusal(await ann.get("/api/me"), 401, "UNAUTHENTICATED")
@@ -440,10 +439,11 @@ async def test_sessions_end_if_nobody_can_confirm_their_user_for_a_day(
 ):
     provider.describe("ann")
     ann = await signed_in(api)
+    id_ = (await me(ann))["id"]
     provider.is_down = True
     for _ in range(2):
         await pass_half_a_day(api, monkeypatch)
-    (await api.app.services()).sessions.forget_user((await me(ann))["id"])
+    (await api.app.services()).sessions.forget_user(id_)  # instead of two seconds
     refusal(await ann.get("/api/me"), 401, "UNAUTHENTICATED")
 
 

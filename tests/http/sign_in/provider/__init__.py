@@ -1,1 +1,1 @@
-"""A real sign-in provider for tests: Django OAuth Toolkit, in a process of its own, behind a proxy that can lie."""
+"""A real sign-in provider: Django OAuth Toolkit in a process of its own, behind a proxy that can lie."""

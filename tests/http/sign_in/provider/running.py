@@ -1,4 +1,4 @@
-"""The provider in a process of its own, and the proxy in front of it, which changes what tests want changed."""
+"""The provider in a process of its own, and the proxy in front of it, which changes what tests want."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from typing import Any, cast
 import jwt
 
 CLIENT_ID = "threadkeep"
-CLIENT_SECRET = "s3cret&more"  # noqa: S105 - of the tests
+CLIENT_SECRET = "s3cret&more"
 
 Claims = dict[str, Any]
 Lie = Callable[[Claims], str]
@@ -55,10 +55,10 @@ class Provider:
         """Signs with a new key; the old one is published no more."""
         self._do(do="rotate")
 
-    def signed(self, claims: Claims, **header: Any) -> str:
+    def signed(self, claims: Claims) -> str:
         """An ID token with the provider's own key, which its header names."""
         public = jwt.PyJWK.from_dict(self._published())
-        return jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": public.key_id, **header})
+        return jwt.encode(claims, self.key, algorithm="RS256", headers={"kid": public.key_id})
 
     def _published(self) -> dict[str, Any]:
         with urllib.request.urlopen(f"{self._inside}/o/.well-known/jwks.json") as reply:
@@ -84,7 +84,11 @@ class Provider:
             content, status, given = reply.read(), cast("int", reply.status), reply.headers.items()
         if "json" in dict(given).get("Content-Type", ""):
             content = json.dumps(self._changed(path, json.loads(content))).encode()
-        kept = [(name, it) for name, it in given if name.lower() in {"content-type", "location", "www-authenticate"}]
+        kept = [
+            (name, it)
+            for name, it in given
+            if name.lower() in {"content-type", "location", "www-authenticate"}
+        ]
         return status, kept, content
 
     def _changed(self, path: str, fields: Claims) -> Claims:
@@ -128,9 +132,9 @@ def running_provider(redirect_uri: str) -> Generator[Provider]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_POST = do_GET
+        do_POST = do_GET  # noqa: N815 - the base's name
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as proxy:

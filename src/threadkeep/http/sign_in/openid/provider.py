@@ -130,8 +130,9 @@ class OpenIdProvider(IdentityProvider):
         await self._client.aclose()
 
     def _check_issuer(self, answer: ProviderAnswer, metadata: Metadata) -> None:
-        """Whether an answer comes from here (RFC 9207): a provider could pass on another one's."""
-        if answer.issuer is None and metadata.names_issuer:
+        """Whether an answer comes from here (RFC 9207): a provider could pass on another one's code."""
+        if answer.issuer is None and metadata.names_issuer and answer.error is None:
+            _log.warning("a sign-in provider's answer doesn't name its issuer, although it promises to")
             raise SignInProblem("invalid")
         if answer.issuer is not None and answer.issuer != self._table.issuer:
             raise SignInProblem("other_provider")
