@@ -360,6 +360,7 @@ CREATE TABLE tk_jobs (
     CONSTRAINT tk_jobs_pkey PRIMARY KEY (id)
 );
 CREATE TABLE tk_keys (
+    act_as text,
     agents text,
     budget_month bigint,
     created_at bigint NOT NULL,
@@ -368,6 +369,7 @@ CREATE TABLE tk_keys (
     id uuid NOT NULL,
     is_admin boolean NOT NULL,
     last_used_at bigint,
+    may_delete boolean NOT NULL DEFAULT false,
     may_run_programs boolean NOT NULL,
     name text NOT NULL,
     parent_id uuid,

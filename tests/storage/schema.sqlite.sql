@@ -399,7 +399,9 @@ CREATE TABLE tk_keys (
     expires_at bigint,
     last_used_at bigint,
     parent_id uuid REFERENCES tk_keys (id) ON DELETE CASCADE,
-    payer_id uuid
+    payer_id uuid,
+    act_as text,
+    may_delete boolean NOT NULL DEFAULT FALSE
 );
 CREATE TABLE tk_ledger (
     id uuid NOT NULL PRIMARY KEY,
