@@ -62,6 +62,12 @@ def lasting_port() -> tuple[str, str]:
     return "--port", str(free_port())
 
 
+def inviting() -> tuple[tuple[str, ...], dict[str, str]]:
+    """Arguments and settings of a server whose people sign in with invitations, at the address it listens on."""
+    port = free_port()
+    return ("--port", str(port)), {"invitations": "on", "public_url": f"http://127.0.0.1:{port}"}
+
+
 class Server:
     """`threadkeep serve` on a free port, with its data in `folder/data`."""
 
@@ -75,7 +81,7 @@ class Server:
     ) -> None:
         self.lines: list[str] = []
         self.data = folder / "data"
-        self._signs_in = "jwt_secret" in settings or "jwks_url" in settings
+        self._signs_in = not settings.keys().isdisjoint({"jwt_secret", "jwks_url", "invitations"})
         self._announced = threading.Event()
         self.process = subprocess.Popen(
             [sys.executable, *program, "serve", "--port", "0", "--data", "data", *arguments],

@@ -12,6 +12,9 @@ export const isOfShare = document.documentElement.dataset["page"] === "share";
 /** Without sign-in everyone is `local`, and the token in the server's data folder is the only one. */
 export const isLocal = document.documentElement.dataset["signsIn"] === "False";
 
+/** The application that this page is part of signs people in itself. */
+export const isEmbedded = () => document.documentElement.dataset["embedded"] === "True";
+
 /** Says who the user is. */
 export const ME = "/api/me";
 
@@ -57,6 +60,13 @@ export function dropGivenToken(tried: string | null): boolean {
   return true;
 }
 
+let user: string | null = null;
+
+/** Who is signed in from now on. */
+export function noteUser(id: string | null): void {
+  user = id;
+}
+
 let unauthorized = () => {};
 
 /** Calls `listener` when the server no longer accepts our token. */
@@ -72,6 +82,7 @@ export const platform = browserPlatform();
 export const api = new ApiClient({
   baseUrl: () => (isOfShare ? new URL("../", document.baseURI).href : document.baseURI),
   token: token.get,
+  signedInAs: () => user,
   onUnauthorized: () => unauthorized(),
   onReached: (it) => isReached.set(it),
   holds: (path) => isUnconfirmed.get() && path !== ME,

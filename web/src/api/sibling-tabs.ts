@@ -1,4 +1,4 @@
-/** The other tabs of this page: they share a sign-in while they are open, and nothing of it is written to disk. */
+/** The other tabs of this page: they share a token while they are open, and nothing of it is written to disk. */
 
 import { keyHere } from "./installation";
 
@@ -6,6 +6,8 @@ export type TabMessage =
   /** A tab that was just opened asks who is signed in. */
   | { type: "asked" }
   | { type: "signed-in"; token: string }
+  /** A cookie, which all tabs have, signs this user in. */
+  | { type: "session"; userId: string }
   | { type: "signed-out"; userId: string };
 
 /** Other applications, and other servers of ours, may be mounted at other paths of the same host. */
@@ -52,6 +54,6 @@ function isOurs(data: unknown): data is TabMessage {
   return (
     type === "asked" ||
     (type === "signed-in" && typeof token === "string") ||
-    (type === "signed-out" && typeof userId === "string")
+    ((type === "session" || type === "signed-out") && typeof userId === "string")
   );
 }

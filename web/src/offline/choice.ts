@@ -2,7 +2,7 @@
 
 import { Store } from "@threadkeep/client";
 
-import { isLocal } from "../api/api";
+import { isEmbedded, isLocal } from "../api/api";
 import { isForOfflineUse } from "./shell";
 import { COPIES, DELETING, followKey } from "./storage";
 
@@ -10,7 +10,6 @@ import { COPIES, DELETING, followKey } from "./storage";
 const OFF = "off";
 const on = (userId: string) => `on ${userId}`;
 
-const isEmbedded = () => document.documentElement.dataset["embedded"] === "True";
 const isInstalled = () => matchMedia("(display-mode: standalone)").matches;
 
 /** What the user chose in this browser; null if nothing. */

@@ -5,7 +5,6 @@ import { useStore } from "@threadkeep/react";
 import { CornerDownLeft, Search, X } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
-import { token } from "../api/api";
 import { agents, inOrder, isGuide, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
 import { minute } from "../state/minute";
@@ -16,7 +15,7 @@ import { go, route } from "../state/route";
 import { filtered, grouped, hasFilters, NO_FILTERS, type SearchFilters } from "../state/search";
 import { session } from "../state/session";
 import { canShare, toShare } from "../state/sharing";
-import { useSignOut } from "../state/use-sign-out";
+import { useCanSignOut, useSignOut } from "../state/use-sign-out";
 import { toastProblem } from "../ui/problem-bar";
 import { useWords } from "../words";
 import { relativeTime } from "../words/format";
@@ -210,7 +209,7 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
   const signOut = useSignOut();
   const listed = useStore(conversations.state).items;
   const all = useStore(agents);
-  const isSignedIn = useStore(token) !== null;
+  const canSignOut = useCanSignOut();
   const who = useStore(session);
   const isAdmin = who.state === "in" && who.me.role === "admin";
   const worn = useStore(theme);
@@ -256,7 +255,7 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, keywords: KEYWORDS.theme, run: () => setTheme(isDark ? "light" : "dark") },
       { id: "language", label: spoken === "zh" ? "English" : "中文", keywords: KEYWORDS.language, run: () => setLanguage(spoken === "zh" ? "en" : "zh") },
       { id: "shortcuts", label: words.shortcuts, keywords: KEYWORDS.shortcuts, hint: "?", run: () => setTimeout(() => overlay.set("shortcuts")) },
-      ...(isSignedIn ? [{ id: "signOut", label: words.signOut, run: signOut }] : []),
+      ...(canSignOut ? [{ id: "signOut", label: words.signOut, run: () => signOut() }] : []),
     ];
   }
 

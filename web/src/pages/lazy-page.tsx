@@ -41,6 +41,8 @@ export function LazyPage({ at, me, onMenu }: Props) {
       return <pages.GatewaysPage me={me} onMenu={onMenu} />;
     case "import":
       return <pages.ImportPage onMenu={onMenu} />;
+    case "invitation":
+      return null; // it stands alone (`app.tsx`)
     case "keys":
       return <pages.KeysPage onMenu={onMenu} />;
     case "memory":

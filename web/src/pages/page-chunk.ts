@@ -1,5 +1,6 @@
 /** The pages beside the conversation: loaded when the user goes there. */
 
+import "../styles/button-link.css";
 import "../styles/page-chunk.css";
 
 export { AgentPage } from "../agents/agent-page";

@@ -1,14 +1,14 @@
 import { type HealthView, type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { api, token } from "../api/api";
+import { api } from "../api/api";
 import { useLoaded } from "../api/use-loaded";
 import { NotificationSetting } from "../away/notification-setting";
 import { TopBar } from "../chat/top-bar";
 import { overlay } from "../state/overlay";
 import { setLanguage, setTheme, themeChoice, type ThemeChoice } from "../state/preferences";
 import { hrefOf } from "../state/route";
-import { useSignOut } from "../state/use-sign-out";
+import { useCanSignOut, useSignOut } from "../state/use-sign-out";
 import { Fact } from "../ui/fact";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
@@ -35,7 +35,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
   const importWords = useImportWords();
   const runningWords = useRunningWords();
   const signOut = useSignOut();
-  const isSignedIn = useStore(token) !== null;
+  const canSignOut = useCanSignOut();
   const { loaded } = useLoaded(readHealth);
   return (
     <div className="page">
@@ -47,8 +47,8 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             <Fact name={words.userId} value={me.id} />
             <Fact name={words.userRole} value={words.userRoles[me.role]} />
           </dl>
-          {isSignedIn && (
-            <button type="button" onClick={signOut}>
+          {canSignOut && (
+            <button type="button" onClick={() => signOut()}>
               {words.signOut}
             </button>
           )}

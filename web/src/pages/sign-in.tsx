@@ -1,23 +1,28 @@
-import { useState, type FormEvent } from "react";
+import { type SignInView } from "@threadkeep/client";
+import { useState, type FormEvent, type ReactNode } from "react";
 
-import { isLocal } from "../api/api";
-import { loadSession, signIn } from "../state/session";
-import { Logo } from "../ui/logo";
+import { api, isEmbedded, isLocal } from "../api/api";
+import { useLoaded } from "../api/use-loaded";
+import { loadSession, signIn, type Refused } from "../state/session";
+import { describeProblem } from "../ui/problem-bar";
+import { WithCode } from "../ui/with-code";
 import { useWords } from "../words";
 import { useSignInWords } from "../words/sign-in";
-import { Appearance } from "./appearance";
-
-/** Within an application that signs people in itself, a token would be of no use. */
-const isEmbedded = document.documentElement.dataset["embedded"] === "True";
+import { Alone } from "./alone";
+import { signInHref, signInProblem } from "./sign-in-address";
 
 const USUAL_PORT = "8710";
 
-export function SignIn({ refused }: { refused: boolean }) {
+const readSignIn = (signal: AbortSignal) => api.get<SignInView>("/api/sign-in", {}, signal);
+
+export function SignIn({ refused }: { refused: Refused }) {
+  const signInWords = useSignInWords();
   return (
-    <main className="alone">
-      {isEmbedded ? <Elsewhere /> : <TokenForm refused={refused} />}
-      <Appearance />
-    </main>
+    <Alone>
+      {refused === "session" && <p role="alert">{signInWords.sessionEnded}</p>}
+      {/* Within an application that signs people in itself, a token would be of no use. */}
+      {isEmbedded() ? <Elsewhere /> : isLocal ? <LocalToken refused={refused} /> : <Ways refused={refused} />}
+    </Alone>
   );
 }
 
@@ -25,31 +30,111 @@ function Elsewhere() {
   const words = useWords();
   const signInWords = useSignInWords();
   return (
-    <div className="sign-in">
-      <h1>
-        <Logo /> Threadkeep
-      </h1>
+    <>
       <p>{signInWords.signInElsewhere}</p>
       <button type="button" className="primary" onClick={() => void loadSession()}>
         {words.retry}
       </button>
-    </div>
+    </>
   );
 }
 
-function TokenForm({ refused }: { refused: boolean }) {
+function LocalToken({ refused }: { refused: Refused }) {
+  const signInWords = useSignInWords();
+  return (
+    <TokenForm refused={refused}>
+      <p>
+        <WithCode text={signInWords.signInLocal(openCommand())} />
+      </p>
+    </TokenForm>
+  );
+}
+
+/** What the operator has set up, the easiest first. */
+function Ways({ refused }: { refused: Refused }) {
+  const words = useWords();
+  const signInWords = useSignInWords();
+  const { loaded, again } = useLoaded(readSignIn);
+  if (loaded.state === "loading") return <p className="hint">{words.loading}</p>;
+  if (loaded.state === "failed")
+    return (
+      <>
+        <p role="alert" className="wrong">
+          {describeProblem(words, loaded.problem)}
+        </p>
+        <button type="button" onClick={() => void again()}>
+          {words.retry}
+        </button>
+      </>
+    );
+  const { ways, invitations, tokens } = loaded.value;
+  const isForPeople = ways.length > 0 || invitations;
+  const token = tokens && (
+    <TokenForm refused={refused} isFirst={!isForPeople}>
+      <p>{signInWords.signInHint}</p>
+    </TokenForm>
+  );
+  return (
+    <>
+      <Problem ways={ways} />
+      {ways.length > 0 && (
+        <div className="ways">
+          {ways.map(({ name, title, url }) => (
+            <a key={name} className="button primary" href={signInHref(url)}>
+              {signInWords.continueWith(title)}
+            </a>
+          ))}
+        </div>
+      )}
+      {invitations && <p className={ways.length ? "hint" : undefined}>{ways.length ? signInWords.withInvitation : signInWords.byInvitation}</p>}
+      {isForPeople && token ? (
+        <details open={refused === "token"}>
+          <summary>{signInWords.developer}</summary>
+          {token}
+        </details>
+      ) : (
+        token
+      )}
+      {!isForPeople && (
+        <p className="hint">
+          <WithCode text={signInWords.signInOperator} />
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Why signing in with a provider came to nothing, if it just has. */
+function Problem({ ways }: { ways: SignInView["ways"] }) {
+  const signInWords = useSignInWords();
+  const [problem] = useState(signInProblem);
+  if (problem === null) return null;
+  const problems = signInWords.problems;
+  const describe = Object.hasOwn(problems, problem.code) ? problems[problem.code as keyof typeof problems] : problems.other;
+  return (
+    <p role="alert" className="wrong">
+      {describe(ways.find(({ name }) => name === problem.provider)?.title ?? signInWords.aProvider)}
+    </p>
+  );
+}
+
+interface TokenFormProps {
+  refused: Refused;
+  isFirst?: boolean;
+  children: ReactNode;
+}
+
+function TokenForm({ refused, isFirst = true, children }: TokenFormProps) {
   const signInWords = useSignInWords();
   const [given, setGiven] = useState("");
+  const isRefused = refused === "token";
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (given.trim()) void signIn(given);
   };
   return (
-    <form className="sign-in" onSubmit={submit}>
-      <h1>
-        <Logo /> Threadkeep
-      </h1>
-      <p>{isLocal ? withCode(signInWords.signInLocal(openCommand())) : signInWords.signInHint}</p>
+    <form onSubmit={submit}>
+      {children}
       <label>
         {signInWords.token}
         <input
@@ -58,19 +143,18 @@ function TokenForm({ refused }: { refused: boolean }) {
           onChange={(event) => setGiven(event.target.value)}
           autoComplete="off"
           spellCheck={false}
-          aria-invalid={refused}
-          autoFocus
+          aria-invalid={isRefused}
+          autoFocus={isFirst}
         />
       </label>
-      {refused && (
+      {isRefused && (
         <p role="alert" className="wrong">
           {signInWords.tokenRefused}
         </p>
       )}
-      <button type="submit" className="primary" disabled={!given.trim()}>
+      <button type="submit" className={isFirst ? "primary" : undefined} disabled={!given.trim()}>
         {signInWords.signIn}
       </button>
-      {!isLocal && <p className="hint">{withCode(signInWords.signInOperator)}</p>}
     </form>
   );
 }
@@ -79,9 +163,4 @@ function TokenForm({ refused }: { refused: boolean }) {
 function openCommand(): string {
   const { port } = location;
   return port && port !== USUAL_PORT ? `threadkeep open --port ${port}` : "threadkeep open";
-}
-
-/** A sentence with commands, each between two backticks. */
-function withCode(sentence: string) {
-  return sentence.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part));
 }

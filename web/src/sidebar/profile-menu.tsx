@@ -2,14 +2,14 @@ import { type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { Archive, BarChart3, ChevronsUpDown, Keyboard, ListChecks, LogOut, Settings, Trash2 } from "lucide-react";
 
-import { token } from "../api/api";
 import { isLocal } from "../api/api";
 import { overlay } from "../state/overlay";
 import { setLanguage, setTheme, themeChoice } from "../state/preferences";
 import { go } from "../state/route";
-import { useSignOut } from "../state/use-sign-out";
+import { useCanSignOut, useSignOut } from "../state/use-sign-out";
 import { Menu } from "../ui/menu";
 import { type MenuGroup } from "../ui/menu-list";
+import { nameOf } from "../ui/user-name";
 import { useWords } from "../words";
 import { language } from "../words/language";
 
@@ -17,10 +17,10 @@ import { language } from "../words/language";
 export function ProfileMenu({ me }: { me: MeView }) {
   const words = useWords();
   const signOut = useSignOut();
-  const isSignedIn = useStore(token) !== null;
+  const canSignOut = useCanSignOut();
   const spoken = useStore(language);
   const worn = useStore(themeChoice);
-  const name = isSignedIn && !isLocal ? me.id : words.you;
+  const name = canSignOut && !isLocal ? nameOf(me) : words.you;
   const groups: MenuGroup[] = [
     {
       items: [
@@ -47,7 +47,7 @@ export function ProfileMenu({ me }: { me: MeView }) {
         { label: words.themeSystem, checked: worn === "system", run: () => setTheme("system") },
       ],
     },
-    { items: isSignedIn ? [{ label: words.signOut, icon: LogOut, run: signOut }] : [] },
+    { items: canSignOut ? [{ label: words.signOut, icon: LogOut, run: () => signOut() }] : [] },
   ];
   return (
     <Menu label={words.profile(name)} className="row profile" hasTip={false} groups={groups}>

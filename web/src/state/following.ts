@@ -3,9 +3,9 @@ import { followReturnedFiles } from "./attachments";
 import { followDrafts } from "./drafts";
 import { followFrontEnd } from "./front-end";
 import { followTime } from "./minute";
-import { forgetPreviewsWithToken } from "./previews";
+import { forgetPreviews } from "./previews";
 import { followAddress } from "./route";
-import { followSession } from "./session";
+import { followSession, session } from "./session";
 
 /** All that the page follows from its start on. No module does so when it is imported: the order of imports doesn't matter. */
 export function followAll(): void {
@@ -16,5 +16,5 @@ export function followAll(): void {
   followReturnedFiles();
   followLanguage();
   followTime();
-  forgetPreviewsWithToken();
+  session.subscribe(forgetPreviews);
 }

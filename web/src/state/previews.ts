@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "react";
 
-import { api, token } from "../api/api";
+import { api } from "../api/api";
 import { filePath } from "../api/file-paths";
 
 interface Preview {
@@ -19,8 +19,8 @@ const MOST_IDLE = 40;
 const previews = new Map<string, Preview>();
 
 /** The next user sees none of this one's. */
-export function forgetPreviewsWithToken(): void {
-  token.subscribe(() => forgetIdle(0));
+export function forgetPreviews(): void {
+  forgetIdle(0);
 }
 
 /** Shows a just uploaded image from its local file. */

@@ -11,6 +11,8 @@ export type Route =
   /** `tab`: the tab of its settings, if not the first. */
   | { name: "agent"; id: string; tab?: AgentTab }
   | { name: Plain }
+  /** A link that signs somebody in, whoever is signed in now. */
+  | { name: "invitation"; token: string }
   /** An address that leads nowhere. */
   | { name: "missing" };
 
@@ -33,6 +35,9 @@ export function parseRoute(hash: string): Route {
     const tab = AGENT_TABS.find((it) => it === (seq === "advanced" ? "limits" : seq)); // as the tab is called
     return { name: "agent", id, ...(tab && { tab }) };
   }
+  if (name === "invitation" && id) return { name, token: id };
+  // Why a sign-in with a provider came to nothing; `pages/sign-in.tsx` says it.
+  if (name?.startsWith("sign-in?")) return { name: "new", agentId: null };
   const plain = PLAIN.find((it) => it === name);
   if (plain) return { name: plain };
   return name && name !== "new" ? { name: "missing" } : { name: "new", agentId: id || null };
@@ -45,6 +50,8 @@ export function hrefOf(route: Route): string {
       return ["#/c", route.id, route.seq, route.branchId].filter((it) => it !== undefined).join("/");
     case "agent":
       return `#/agents/${route.id}${route.tab ? `/${route.tab}` : ""}`;
+    case "invitation":
+      return `#/invitation/${route.token}`;
     case "new":
       return route.agentId ? `#/new/${route.agentId}` : "#/";
     default:

@@ -2,7 +2,7 @@
 
 import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
 
-import { api, dropGivenToken, isUnconfirmed, ME, setToken, token, whenUnauthorized } from "../api/api";
+import { api, dropGivenToken, isEmbedded, isUnconfirmed, ME, noteUser, setToken, token, whenUnauthorized } from "../api/api";
 import { checkInstallation, keyHere } from "../api/installation";
 import { SiblingTabs, type TabMessage } from "../api/sibling-tabs";
 import { clearCopies, forgetCopies, lastUser, ownCopies, readCopiesOf } from "../offline/device-copies";
@@ -15,16 +15,25 @@ import { doubtModelState, forgetModels } from "./models";
 import { closeOverlay } from "./overlay";
 import { go } from "./route";
 
+/** What the server no longer accepts, or never did. */
+export type Refused = "token" | "session" | null;
+
 export type Session =
   | { state: "asking" }
   | { state: "unreachable" }
-  | { state: "out"; refused: boolean }
+  | { state: "out"; refused: Refused }
   | { state: "in"; me: MeView };
 
 export const session = new Store<Session>({ state: "asking" });
 
+/** Where nobody signs in, everyone is this user. */
+const LOCAL = "local";
+
 /** If the server takes longer to say who we are, the page shows its copies until it does. */
 const PATIENCE_MS = 5000;
+
+/** Where the user is signed in by cookies. */
+export const SESSIONS = "/api/me/sessions";
 
 /** The user of this tab's token: a device may have another one's copies. */
 const USER = keyHere("user");
@@ -37,15 +46,25 @@ const SIBLINGS_RESPOND_MS = 400;
 
 const siblings = new SiblingTabs();
 
+/** Whether a cookie signs this browser in: then no token is sent, and only the server can sign out. */
+export function isByCookie(): boolean {
+  const now = session.get();
+  return now.state === "in" && now.me.id !== LOCAL && token.get() === null && !isEmbedded();
+}
+
 /** Hears of sign-ins in other tabs, and of the server when it no longer accepts ours. */
 export function followSession(): void {
   siblings.listen(hear);
+  session.subscribe(() => {
+    const now = session.get();
+    noteUser(now.state === "in" ? now.me.id : null);
+  });
   whenUnauthorized(() => {
     if (session.get().state !== "in") return;
-    const held = token.get();
+    const refused = token.get() !== null ? "token" : isByCookie() ? "session" : null;
     setToken(null);
     clearCopies();
-    session.set({ state: "out", refused: held !== null });
+    session.set({ state: "out", refused });
   });
 }
 
@@ -63,6 +82,7 @@ export async function loadSession(): Promise<void> {
     ownDrafts(me);
     ownCopies(me);
     session.set({ state: "in", me });
+    if (before.state !== "in" && isByCookie()) siblings.post({ type: "session", userId: me.id });
     if (tried === null) return;
     sessionStorage.setItem(USER, me.id);
     siblings.post({ type: "signed-in", token: tried });
@@ -73,7 +93,8 @@ export async function loadSession(): Promise<void> {
       setToken(null);
       if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
       clearCopies();
-      session.set({ state: "out", refused: tried !== null });
+      const now = session.get();
+      session.set({ state: "out", refused: tried !== null ? "token" : now.state === "out" ? now.refused : null });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
       if (session.get().state !== "in" && !(error instanceof Unreachable && (await openCopies(tried)))) session.set({ state: "unreachable" });
     } else throw error;
@@ -105,8 +126,10 @@ function hear(message: TabMessage): void {
   const held = token.get();
   if (message.type === "asked" && now.state === "in" && held !== null) siblings.post({ type: "signed-in", token: held });
   if (message.type === "signed-in" && now.state === "out") void signIn(message.token);
+  // A cookie is every tab's; one with a token of its own doesn't send it.
+  if (message.type === "session" && held === null && !(now.state === "in" && now.me.id === message.userId)) void loadSession();
   // Without sign-in we need no token until the user saves a program; from then on we do.
-  if (message.type === "signed-in" && now.state === "in" && held === null) setToken(message.token);
+  if (message.type === "signed-in" && now.state === "in" && held === null && !isByCookie()) setToken(message.token);
   // A tab may have been opened for somebody else, with a link that has their token.
   if (message.type === "signed-out" && now.state === "in" && now.me.id === message.userId) end();
 }
@@ -114,6 +137,24 @@ function hear(message: TabMessage): void {
 export async function signIn(given: string): Promise<void> {
   setToken(given.trim().replace(/^Bearer\s+/i, ""));
   await loadSession();
+}
+
+/** A cookie signs this browser in now, whoever this tab's token is of. */
+export async function enterByCookie(): Promise<void> {
+  setToken(null);
+  sessionStorage.removeItem(USER);
+  await loadSession();
+}
+
+/** Has the server end this browser's session, or all of the user's; a cookie stays where it can't be reached. */
+export async function endSession(everywhere = false): Promise<void> {
+  if (!everywhere && !isByCookie()) return;
+  try {
+    await api.send("DELETE", everywhere ? SESSIONS : `${SESSIONS}/current`);
+  } catch (error) {
+    // It has ended by itself.
+    if (!(error instanceof ApiError && (error.status === 401 || error.status === 404))) throw error;
+  }
 }
 
 /** Signs out here and in the other tabs. */
@@ -130,7 +171,7 @@ function end(): void {
   forgetDrafts();
   forgetAttachments();
   forgetUser();
-  session.set({ state: "out", refused: false });
+  session.set({ state: "out", refused: null });
 }
 
 /** Whether this browser has something of another user, which would be deleted. */

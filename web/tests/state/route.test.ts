@@ -16,6 +16,7 @@ it.each<[string, Route]>([
   ["#/agents", { name: "agents" }],
   ["#/settings", { name: "settings" }],
   ["#/usage", { name: "usage" }],
+  ["#/invitation/secret", { name: "invitation", token: "secret" }],
   ["#/missing", { name: "missing" }],
 ])("%s is a place, and its address", (hash, place) => {
   expect(parseRoute(hash)).toEqual(place);
@@ -24,6 +25,10 @@ it.each<[string, Route]>([
 
 it.each(["#/nowhere", "#/c"])("knows that %s leads nowhere", (hash) => {
   expect(parseRoute(hash)).toEqual({ name: "missing" });
+});
+
+it("begins where a sign-in came to nothing", () => {
+  expect(parseRoute("#/sign-in?problem=denied&provider=okta")).toEqual({ name: "new", agentId: null });
 });
 
 it("finds the tab for advanced settings by the name that the page gives it", () => {

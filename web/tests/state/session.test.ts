@@ -7,7 +7,7 @@ import { device } from "../../src/offline/device";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { keepDraft, readDraft, returnDraft } from "../../src/state/drafts";
 import { modelState } from "../../src/state/models";
-import { loadSession, signOut, session, signIn } from "../../src/state/session";
+import { endSession, isByCookie, loadSession, SESSIONS, signOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/ui/toasts";
 import { respond } from "../draw";
 
@@ -50,7 +50,7 @@ it("takes the sign-in of a tab that is open", async () => {
 
 it("asks for a sign-in where no tab has one, and takes one that comes later", async () => {
   await loadSession();
-  expect([session.get(), heard]).toEqual([{ state: "out", refused: false }, [{ type: "asked" }]]);
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: null }, [{ type: "asked" }]]);
   sibling.post({ type: "signed-in", token: "of-alice" });
   await vi.waitFor(() => expect(userId()).toBe("alice"));
 });
@@ -64,14 +64,14 @@ it("says so when the user signs in, and answers those that ask", async () => {
 
 it("does not ask again with a token that was refused", async () => {
   await signIn("nonsense");
-  expect([session.get(), heard]).toEqual([{ state: "out", refused: true }, []]);
+  expect([session.get(), heard]).toEqual([{ state: "out", refused: "token" }, []]);
 });
 
 it("takes a token from another tab while it needs none, and blames none when it needs one", async () => {
   const me = { id: "local", role: "admin", installation: "a" } as const;
   session.set({ state: "in", me });
   await expect(api.get("/api/agents")).rejects.toThrow();
-  expect(session.get()).toEqual({ state: "out", refused: false });
+  expect(session.get()).toEqual({ state: "out", refused: null });
   session.set({ state: "in", me });
   sibling.post({ type: "signed-in", token: "of-local" });
   await vi.waitFor(() => expect(token.get()).toBe("of-local"));
@@ -83,7 +83,7 @@ it("signs out in all tabs of the user, and in nobody else's", async () => {
   sibling.post({ type: "signed-out", userId: "bob" });
   sibling.post({ type: "signed-out" } as unknown as TabMessage);
   sibling.post({ type: "signed-out", userId: "alice" });
-  await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: false }));
+  await vi.waitFor(() => expect(session.get()).toEqual({ state: "out", refused: null }));
   expect([token.get(), sessionStorage.length]).toEqual([null, 0]);
   await signIn("of-bob");
   signOut();
@@ -100,6 +100,67 @@ it("lets no late response to the last user sign out the next", async () => {
   signOut();
   await signIn("of-bob");
   refuse();
+  await expect(late).rejects.toThrow(Unreachable);
+  expect(userId()).toBe("bob");
+});
+
+/** The server knows cookies, too, which no page can read. */
+function signInByCookie(user: string | null) {
+  respond.mockImplementation(async ({ pathname }, { method }) => {
+    if (method === "DELETE") return new Response(null, { status: pathname.startsWith(SESSIONS) ? 204 : 404 });
+    if (user === null) return Response.json({ error: {} }, { status: 401 });
+    return Response.json({ id: user, role: "user", installation: "a" });
+  });
+}
+
+it("tells the other tabs whom a cookie signs in, and hears it of them", async () => {
+  signInByCookie("alice");
+  await loadSession();
+  expect([userId(), isByCookie()]).toEqual(["alice", true]);
+  await vi.waitFor(() => expect(heard).toEqual([{ type: "session", userId: "alice" }]));
+  signInByCookie("bob");
+  sibling.post({ type: "session", userId: "bob" });
+  await vi.waitFor(() => expect(userId()).toBe("bob"));
+  // It takes no token of a tab that has one, and gives up none of its own.
+  sibling.post({ type: "signed-in", token: "of-alice" });
+  sibling.post({ type: "asked" });
+  setToken("of-alice");
+  sibling.post({ type: "session", userId: "carl" });
+  const asked = respond.mock.calls.length;
+  await new Promise((resume) => setTimeout(resume, 50));
+  expect([respond.mock.calls.length, userId()]).toEqual([asked, "bob"]);
+});
+
+it("has the server end the session that a cookie has, and stays signed in where it can’t", async () => {
+  signInByCookie("alice");
+  await loadSession();
+  respond.mockImplementationOnce(async () => {
+    throw new TypeError("offline");
+  });
+  await expect(endSession()).rejects.toThrow(Unreachable);
+  expect(userId()).toBe("alice");
+  await endSession();
+  const [url, { method }] = respond.mock.calls.at(-1)!;
+  expect([method, url.pathname]).toEqual(["DELETE", "/api/me/sessions/current"]);
+});
+
+it("says that a session has ended, which a cookie had", async () => {
+  signInByCookie("alice");
+  await loadSession();
+  signInByCookie(null);
+  await loadSession();
+  expect(session.get()).toEqual({ state: "out", refused: "session" });
+});
+
+it("shows the next user no late response to the last one, by cookies", async () => {
+  signInByCookie("alice");
+  await loadSession();
+  let arrive = () => {};
+  respond.mockImplementationOnce(() => new Promise((resolve) => (arrive = () => resolve(Response.json({ items: [] })))));
+  const late = api.get("/api/conversations");
+  signInByCookie("bob");
+  await loadSession();
+  arrive();
   await expect(late).rejects.toThrow(Unreachable);
   expect(userId()).toBe("bob");
 });

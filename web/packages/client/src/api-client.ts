@@ -24,6 +24,8 @@ export interface ApiClientOptions {
    * never have such a key.
    */
   user?: string;
+  /** Who is signed in, where a cookie says so; null if nobody is. A response to somebody else's request is dropped. */
+  signedInAs?: () => string | null;
   /** The server no longer accepts the token. */
   onUnauthorized?: () => void;
   /** Whether a request got a response of the server's. */
@@ -72,6 +74,7 @@ export class ApiClient {
     if (this.options.holds?.(path)) throw new Unreachable("on hold");
     const headers: Record<string, string> = { Accept: "application/json", ...extra };
     const token = this.#token();
+    const who = this.#signedInAs();
     if (token) headers["Authorization"] = `Bearer ${token}`;
     if (this.options.user !== undefined) headers["Threadkeep-User"] = encodeURIComponent(this.options.user);
     const isForm = body instanceof FormData;
@@ -92,7 +95,7 @@ export class ApiClient {
       throw new Unreachable(String(error));
     }
     // The response belongs to a user who has signed out since.
-    if (this.#token() !== token) throw new Unreachable("signed out");
+    if (this.#token() !== token || (who !== null && this.#signedInAs() !== who)) throw new Unreachable("signed out");
     if (response.status === 401) this.options.onUnauthorized?.();
     const error = response.ok ? null : errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
     this.options.onReached?.(!(error instanceof Unreachable));
@@ -137,6 +140,10 @@ export class ApiClient {
   #baseUrl(): string {
     const { baseUrl } = this.options;
     return typeof baseUrl === "string" ? baseUrl.replace(/\/?$/, "/") : baseUrl();
+  }
+
+  #signedInAs(): string | null {
+    return this.options.signedInAs?.() ?? null;
   }
 
   #token(): string | null {

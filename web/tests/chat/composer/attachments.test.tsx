@@ -165,7 +165,7 @@ it("does not sign out whoever has signed in since, where an upload is refused", 
   const { box } = composer();
   await paste(box, ["a.txt", "b.txt"]);
   await Upload.named("a.txt").refuse(401, "UNAUTHORIZED", "no");
-  expect(session.get()).toEqual({ state: "out", refused: true });
+  expect(session.get()).toEqual({ state: "out", refused: "token" });
   const bob = { state: "in", me: { id: "bob", role: "user", installation: "a" } } as const;
   act(() => session.set(bob));
   act(() => setToken("bob"));
