@@ -63,7 +63,7 @@ def lasting_port() -> tuple[str, str]:
 
 
 def inviting() -> tuple[tuple[str, ...], dict[str, str]]:
-    """Arguments and settings of a server whose people sign in with invitations, at the address it listens on."""
+    """For a server whose people sign in with invitations: its arguments and settings."""
     port = free_port()
     return ("--port", str(port)), {"invitations": "on", "public_url": f"http://127.0.0.1:{port}"}
 

@@ -68,6 +68,94 @@ def test_invited_person_signs_in_talks_and_signs_out(unopened: Page, server: Ser
     assert page.context.cookies() == []
     page.context.add_cookies([cookie])  # whoever has kept it: the session is over on the server
     page.reload()
-    expect(page.get_by_role("button", name="Profile: ann")).to_have_count(0)
+    expect(page.get_by_text("You need an invitation")).to_be_visible()
     page.goto(link)
     expect(page.get_by_role("alert")).to_contain_text("used already, or has expired")
+
+
+def test_link_switches_no_account_without_being_asked(
+    unopened: Page, context: BrowserContext, server: Server
+):
+    bob, anns = unopened, invite(server, "ann")
+    accept(bob, invite(server, "bob"), "bob")
+    bob.get_by_role("textbox", name="Message").fill("half a thought")
+    other = context.new_page()
+    other.goto(anns)
+    expect(other.get_by_role("status")).to_contain_text("This browser is signed in as bob.")
+    other.get_by_role("button", name="Stay signed in as bob").click()
+    expect(other.get_by_role("button", name="Profile: bob")).to_be_visible()
+    expect(bob.get_by_role("textbox", name="Message")).to_have_value("half a thought")
+    other.goto(anns)
+    other.get_by_role("button", name="Sign bob out and continue as ann").click()
+    # Both tabs are hers now, and have nothing of his.
+    for page in (other, bob):
+        expect(page.get_by_role("button", name="Profile: ann")).to_be_visible()
+        expect(page.get_by_role("textbox", name="Message")).to_have_value("")
+    choose(bob, "Profile: ann", "Sign out")
+    expect(other.get_by_text("You need an invitation")).to_be_visible()
+
+
+def test_person_signs_out_elsewhere_and_everywhere(unopened: Page, browser: Browser, server: Server):
+    laptop = unopened
+    accept(laptop, invite(server, "eve"), "eve")
+    (cookie,) = laptop.context.cookies()
+    laptop.goto("/#/settings")
+    here = laptop.get_by_role("list", name="Where you’re signed in").get_by_role("listitem")
+    expect(here).to_contain_text("Chrome on Linux This browser")
+    expect(here).to_contain_text("Signed in with an invitation")
+    laptop.get_by_role("button", name="Sign out everywhere").click()
+    laptop.get_by_role("alertdialog").get_by_role("button", name="Sign out everywhere").click()
+    expect(laptop.get_by_text("You need an invitation")).to_be_visible()
+    with server.client("none") as client:
+        client.headers = {"Cookie": f"{cookie['name']}={cookie['value']}", "Sec-Fetch-Site": "same-origin"}
+        assert client.get("/api/me").status_code == 401
+
+
+def test_admin_invites_and_suspends(unopened: Page, browser: Browser, server: Server):
+    admin = unopened
+    accept(admin, invite(server, "root", admin=True), "root")
+    admin.goto("/#/settings")
+    admin.get_by_role("link", name="Manage people").click()
+    admin.get_by_role("button", name="Invite somebody").click()
+    admin.get_by_role("textbox", name="Name").fill("carl")
+    admin.get_by_role("button", name="Create link").click()
+    link = admin.get_by_role("region", name="Invitation for carl").locator(".secret code").inner_text()
+    admin.get_by_role("button", name="Done").click()
+    expect(admin.get_by_role("list", name="Invited").get_by_role("listitem")).to_contain_text("carl")
+    context = browser.new_context(base_url=server.url, service_workers="block")
+    carl = context.new_page()
+    accept(carl, link, "carl")
+    admin.reload()
+    row = admin.get_by_role("list", name="Users").get_by_role("listitem").filter(has_text="carl")
+    expect(row).to_contain_text("last seen just now")
+    expect(admin.get_by_role("list", name="Invited")).to_have_count(0)
+    row.get_by_role("button", name="Suspend carl").click()
+    admin.get_by_role("alertdialog").get_by_role("button", name="Suspend").click()
+    expect(row).to_contain_text("Suspended since")
+    # What is open ends by itself.
+    expect(carl.get_by_text("You were signed out")).to_be_visible()
+    row.get_by_role("button", name="Let carl back in").click()
+    expect(row).not_to_contain_text("Suspended since")
+    assert violations(admin) == []
+    context.close()
+
+
+def test_signing_in_breaks_no_rule_of_accessibility(unopened: Page, server: Server):
+    page, link = unopened, invite(server, "dora", admin=True)
+    page.goto("/")
+    page.get_by_text("Developer").click()
+    expect(page.get_by_label("Access token")).to_be_visible()
+    problems = violations(page)
+    page.goto("/#/sign-in?problem=denied&provider=x")
+    page.reload()
+    expect(page.get_by_role("alert")).to_contain_text("the provider or you declined")
+    problems += violations(page)
+    page.goto(link)
+    expect(page.get_by_text("an administrator.")).to_be_visible()
+    problems += violations(page)
+    page.get_by_role("switch", name="Dark mode").click()
+    problems += violations(page)
+    accept(page, link, "dora")
+    page.goto("/#/settings")
+    expect(page.get_by_text("This browser", exact=True)).to_be_visible()
+    assert problems + violations(page) == []

@@ -5,6 +5,7 @@ import { useStore } from "@threadkeep/react";
 import { CornerDownLeft, Search, X } from "lucide-react";
 import { useEffect, useId, useRef, useState, type KeyboardEvent } from "react";
 
+import { isLocal } from "../api/api";
 import { agents, inOrder, isGuide, listedAgentName } from "../state/agents";
 import { conversations } from "../state/front-end";
 import { minute } from "../state/minute";
@@ -249,7 +250,9 @@ function useGroups(wanted: string, filters: SearchFilters, { hits, unfolded, onU
       { id: "settings", label: words.settings, keywords: KEYWORDS.settings, run: () => go({ name: "settings" }) },
       ...(isAdmin ? [{ id: "models", label: searchWords.models, keywords: KEYWORDS.models, run: () => go({ name: "gateways" }) }] : []),
       ...(isAdmin ? [{ id: "running", label: searchWords.running, keywords: KEYWORDS.running, run: () => go({ name: "running" }) }] : []),
+      ...(isAdmin && !isLocal ? [{ id: "users", label: searchWords.people, keywords: KEYWORDS.people, run: () => go({ name: "users" }) }] : []),
       { id: "keys", label: searchWords.apiKeys, keywords: KEYWORDS.keys, run: () => go({ name: "keys" }) },
+      ...(canSignOut && !isLocal ? [{ id: "sessions", label: searchWords.sessions, keywords: KEYWORDS.sessions, run: () => go({ name: "settings" }) }] : []),
       { id: "notifications", label: searchWords.notifications, keywords: KEYWORDS.notifications, run: () => go({ name: "settings" }) },
       { id: "offline", label: searchWords.offline, keywords: KEYWORDS.offline, run: () => go({ name: "settings" }) },
       { id: "theme", label: isDark ? words.lightMode : words.darkMode, keywords: KEYWORDS.theme, run: () => setTheme(isDark ? "light" : "dark") },

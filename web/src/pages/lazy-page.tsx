@@ -55,5 +55,7 @@ export function LazyPage({ at, me, onMenu }: Props) {
       return <pages.SettingsPage me={me} onMenu={onMenu} />;
     case "usage":
       return <pages.UsagePage me={me} onMenu={onMenu} />;
+    case "users":
+      return <pages.UsersPage me={me} onMenu={onMenu} />;
   }
 }

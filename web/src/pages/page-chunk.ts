@@ -10,6 +10,7 @@ export { ImportPage } from "../imports/import-page";
 export { KeysPage } from "../keys/keys-page";
 export { MemoryPage } from "../memory/memory-page";
 export { RunningPage } from "../running/running-page";
+export { UsersPage } from "../users/users-page";
 export { ArchivePage } from "./archive-page";
 export { BriefingsPage } from "./briefings-page";
 export { ConversationsPage } from "./conversations-page";

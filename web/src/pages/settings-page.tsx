@@ -1,7 +1,7 @@
 import { type HealthView, type MeView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { api } from "../api/api";
+import { api, isLocal } from "../api/api";
 import { useLoaded } from "../api/use-loaded";
 import { NotificationSetting } from "../away/notification-setting";
 import { TopBar } from "../chat/top-bar";
@@ -20,7 +20,9 @@ import { language, type Language } from "../words/language";
 import { useMemoryWords } from "../words/memory";
 import { useOfflineWords } from "../words/offline";
 import { useRunningWords } from "../words/running";
+import { useUserWords } from "../words/users";
 import { KeepSetting } from "./keep-setting";
+import { SessionsSection } from "./sessions-section";
 
 const readHealth = (signal: AbortSignal) => api.get<HealthView>("/healthz", {}, signal);
 
@@ -34,6 +36,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
   const memoryWords = useMemoryWords();
   const importWords = useImportWords();
   const runningWords = useRunningWords();
+  const userWords = useUserWords();
   const signOut = useSignOut();
   const canSignOut = useCanSignOut();
   const { loaded } = useLoaded(readHealth);
@@ -44,6 +47,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
         <section aria-labelledby="settings-account">
           <h2 id="settings-account">{words.account}</h2>
           <dl className="facts">
+            {me.name && <Fact name={words.name} value={me.name} />}
             <Fact name={words.userId} value={me.id} />
             <Fact name={words.userRole} value={words.userRoles[me.role]} />
           </dl>
@@ -53,6 +57,7 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </button>
           )}
         </section>
+        {canSignOut && <SessionsSection />}
         {me.role === "admin" && (
           <section aria-labelledby="settings-models">
             <h2 id="settings-models">{gatewayWords.title}</h2>
@@ -68,6 +73,15 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             <p className="hint">{runningWords.intro}</p>
             <a className="button" href={hrefOf({ name: "running" })}>
               {runningWords.manage}
+            </a>
+          </section>
+        )}
+        {me.role === "admin" && !isLocal && (
+          <section aria-labelledby="settings-users">
+            <h2 id="settings-users">{userWords.title}</h2>
+            <p className="hint">{userWords.intro}</p>
+            <a className="button" href={hrefOf({ name: "users" })}>
+              {userWords.manage}
             </a>
           </section>
         )}

@@ -17,7 +17,7 @@ export type Route =
   | { name: "missing" };
 
 /** Pages that exist once. */
-const PLAIN = ["agents", "archive", "briefings", "conversations", "deleted", "gateways", "import", "keys", "memory", "running", "settings", "usage"] as const;
+const PLAIN = ["agents", "archive", "briefings", "conversations", "deleted", "gateways", "import", "keys", "memory", "running", "settings", "usage", "users"] as const;
 type Plain = (typeof PLAIN)[number];
 
 const AGENT_TABS = ["prompt", "tools", "permissions", "documents", "feedback", "limits"] as const;

@@ -68,12 +68,19 @@ export function followSession(): void {
   });
 }
 
+let began = 0;
+/** The latest of those that have a result: what an earlier one hears after that is old. */
+let answered = 0;
+
 /** Asks who we are; without a sign-in everyone is `local`. */
 export async function loadSession(): Promise<void> {
+  const attempt = ++began;
   const tried = token.get();
   const slow = setTimeout(() => void openCopies(tried), PATIENCE_MS);
   try {
     const me = await api.get<MeView>(ME);
+    if (attempt < answered) return;
+    answered = attempt;
     checkInstallation(me);
     if (isForAnother(me) && dropGivenToken(tried)) return loadSession();
     isUnconfirmed.set(false);
@@ -82,16 +89,19 @@ export async function loadSession(): Promise<void> {
     ownDrafts(me);
     ownCopies(me);
     session.set({ state: "in", me });
-    if (before.state !== "in" && isByCookie()) siblings.post({ type: "session", userId: me.id });
+    if (isByCookie() && !(before.state === "in" && before.me.id === me.id)) siblings.post({ type: "session", userId: me.id });
     if (tried === null) return;
     sessionStorage.setItem(USER, me.id);
     siblings.post({ type: "signed-in", token: tried });
   } catch (error) {
     if (error instanceof ApiError && error.status === 401) {
+      if (attempt < answered) return;
+      answered = attempt;
       if (dropGivenToken(tried)) return loadSession();
       isUnconfirmed.set(false);
       setToken(null);
       if (tried === null && session.get().state === "asking" && (await askOtherTabs())) return loadSession();
+      if (attempt < answered) return; // somebody has signed in meanwhile
       clearCopies();
       const now = session.get();
       session.set({ state: "out", refused: tried !== null ? "token" : now.state === "out" ? now.refused : null });

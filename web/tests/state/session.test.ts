@@ -7,7 +7,7 @@ import { device } from "../../src/offline/device";
 import { confirmation, confirmed } from "../../src/state/confirmation";
 import { keepDraft, readDraft, returnDraft } from "../../src/state/drafts";
 import { modelState } from "../../src/state/models";
-import { endSession, isByCookie, loadSession, SESSIONS, signOut, session, signIn } from "../../src/state/session";
+import { endSession, enterByCookie, isByCookie, loadSession, SESSIONS, signOut, session, signIn } from "../../src/state/session";
 import { toast, toasts } from "../../src/ui/toasts";
 import { respond } from "../draw";
 
@@ -121,6 +121,9 @@ it("tells the other tabs whom a cookie signs in, and hears it of them", async ()
   signInByCookie("bob");
   sibling.post({ type: "session", userId: "bob" });
   await vi.waitFor(() => expect(userId()).toBe("bob"));
+  signInByCookie("eve"); // here, while Bob was
+  await enterByCookie();
+  await vi.waitFor(() => expect(heard.at(-1)).toEqual({ type: "session", userId: "eve" }));
   // It takes no token of a tab that has one, and gives up none of its own.
   sibling.post({ type: "signed-in", token: "of-alice" });
   sibling.post({ type: "asked" });
@@ -128,7 +131,27 @@ it("tells the other tabs whom a cookie signs in, and hears it of them", async ()
   sibling.post({ type: "session", userId: "carl" });
   const asked = respond.mock.calls.length;
   await new Promise((resume) => setTimeout(resume, 50));
-  expect([respond.mock.calls.length, userId()]).toEqual([asked, "bob"]);
+  expect([respond.mock.calls.length, userId()]).toEqual([asked, "eve"]);
+});
+
+it("stays with who has signed in while it still asked the other tabs", async () => {
+  const asking = loadSession();
+  await vi.waitFor(() => expect(heard).toEqual([{ type: "asked" }]));
+  signInByCookie("alice");
+  await enterByCookie();
+  await asking;
+  expect(userId()).toBe("alice");
+});
+
+it("believes no response about the time before somebody signed in", async () => {
+  let refuse = () => {};
+  respond.mockImplementationOnce(() => new Promise((resolve) => (refuse = () => resolve(Response.json({ error: {} }, { status: 401 })))));
+  const early = loadSession();
+  signInByCookie("alice");
+  await enterByCookie();
+  refuse();
+  await early;
+  expect(userId()).toBe("alice");
 });
 
 it("has the server end the session that a cookie has, and stays signed in where it can’t", async () => {

@@ -96,7 +96,7 @@ export class ApiClient {
     }
     // The response belongs to a user who has signed out since.
     if (this.#token() !== token || (who !== null && this.#signedInAs() !== who)) throw new Unreachable("signed out");
-    if (response.status === 401) this.options.onUnauthorized?.();
+    if (response.status === 401 && this.#signedInAs() === who) this.options.onUnauthorized?.();
     const error = response.ok ? null : errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
     this.options.onReached?.(!(error instanceof Unreachable));
     if (error) throw error;
