@@ -27,7 +27,9 @@ class Place:
         with self.monkeypatch.context() as shell:
             for name, value in variables.items():
                 shell.setenv(name, value)
-            command = [*words[:2], "--url", self.url, "--data", str(self.data), *words[2:]]
+            named = 1 if words[0] == "apply" else 2
+            where = ("--url", self.url, "--data", str(self.data))
+            command = [*words[:named], *where, *words[named:]]
             assert main(command) == status, self.capsys.readouterr().err
         out, err = self.capsys.readouterr()
         assert "s3cret" not in out + err

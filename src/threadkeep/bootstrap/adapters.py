@@ -50,6 +50,8 @@ class Adapters:
     """The agents in code of this process."""
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
+    is_token_due: Callable[[], bool]
+    """Whether the first call makes the server require its token."""
 
 
 async def open_adapters(
@@ -87,4 +89,5 @@ async def open_adapters(
         alone=database.dialect == "sqlite",
         programs=programs,
         on_program=environment.on_program,
+        is_token_due=environment.is_token_due,
     )

@@ -12,7 +12,7 @@ from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_server_environment
 from threadkeep.bootstrap.services import start_services
 from threadkeep.handling.services import Services
-from threadkeep.http.sign_in.local_token import require_token
+from threadkeep.http.sign_in.local_token import is_token_required, require_token
 from threadkeep.ports.models import ModelState, model_state
 from threadkeep.program_log import about
 from threadkeep.settings import Settings
@@ -27,7 +27,11 @@ class Runtime:
         environment = build_server_environment(settings, settings.workspaces, closes_ports=is_local)
         # Without sign-in, a program would be the admin `local`, and can't tell us the token.
         on_program = partial(require_token, settings.data)
-        self._environment = replace(environment, on_program=on_program) if is_local else environment
+        self._environment = (
+            replace(environment, on_program=on_program, is_token_due=self._is_token_due)
+            if is_local
+            else environment
+        )
         self._services: Services | None = None
         self._starting = asyncio.Lock()
         self._closing = AsyncExitStack()
@@ -44,6 +48,10 @@ class Runtime:
     def model_state(self) -> ModelState:
         """Which model replies where an agent names none; before the start, as the settings have it."""
         return model_state(self._services.models if self._services else build_models(self._settings))
+
+    def _is_token_due(self) -> bool:
+        """Whether the first program makes the server require its token."""
+        return not self._settings.require_token and not is_token_required(self._settings.data)
 
     async def close(self) -> None:
         """Stops everything, in reverse order of its start."""

@@ -133,7 +133,15 @@ async def _start_agents(
     settings: Settings, adapters: Adapters, catalog: Catalog, choice: ModelChoice, caps: OperatorCaps
 ) -> Agents:
     """The agents, with those that every server has."""
-    agents = Agents(adapters.store, catalog, adapters.clock, choice, caps, on_program=adapters.on_program)
+    agents = Agents(
+        adapters.store,
+        catalog,
+        adapters.clock,
+        choice,
+        caps,
+        on_program=adapters.on_program,
+        is_token_due=adapters.is_token_due,
+    )
     if settings.promptx_arguments or await adapters.store.agents.run_programs():
         adapters.on_program()
     await agents.ensure_default()

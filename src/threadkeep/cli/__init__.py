@@ -47,6 +47,7 @@ COMMANDS = (
     Command("invite", "threadkeep.cli.invite", "print a link that signs somebody in, once"),
     Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
     Command("agent", "threadkeep.cli.agents", "list, show, create, change and delete agents"),
+    Command("apply", "threadkeep.cli.apply", "make agents what files say, and show the difference first"),
     Command("mcp", "threadkeep.cli.mcp", "list, add, test and remove an agent's MCP servers"),
     Command("model", "threadkeep.cli.models", "list models; connect and test accounts with providers"),
     Command(

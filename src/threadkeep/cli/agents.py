@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep.cli.actions import add_action, add_json, confirm, print_json, print_table, text_of
+from threadkeep.cli.agent_files import FIELDS, written
 from threadkeep.cli.target import no_such_agent
 from threadkeep.client.client import Client
 from threadkeep.domain.errors import Forbidden, InvalidRequest
@@ -27,7 +28,9 @@ def add_agent(command: argparse.ArgumentParser) -> None:
     add_json(add_action(actions, "list", _list, "list your own agents and the public ones"))
     show = add_action(actions, "show", _show, "show an agent with its prompt, settings and MCP servers")
     _add_which(show)
-    add_json(show)
+    form = show.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print it as the API returns it, for programs")
+    form.add_argument("--toml", action="store_true", help="print a file for `threadkeep apply`")
     create = add_action(actions, "create", _create, "create an agent; you become its owner")
     create.add_argument("name", help="its name")
     _add_fields(create)
@@ -139,6 +142,9 @@ def _row(agent: AgentView) -> tuple[str, ...]:
 
 
 async def _show(client: Client, given: argparse.Namespace) -> None:
+    if given.toml:
+        await _show_file(client, await find_own_agent(client, given.agent))
+        return
     found = await _named(client, given.agent)
     agent = await client.agent(next((it for it in found if it.version is not UNSET), found[0]).id)
     if given.json:
@@ -148,6 +154,15 @@ async def _show(client: Client, given: argparse.Namespace) -> None:
     shown["mcpServers"] = {it["name"]: it.get("error") or it["status"] for it in shown.get("mcpServers", ())}
     for name, value in _flat(shown):
         print(f"{name} = {value}")
+
+
+async def _show_file(client: Client, agent: AgentDetailView) -> None:
+    """Prints what differs from an agent with a name alone: what a file has to say."""
+    nothing: dict[str, Any] = dict.fromkeys(it for it in FIELDS if it != "name")
+    if agent.is_default:
+        del nothing["visibility"]  # it can't be private
+    changes = (await client.preview_agent(nothing, agent_id=agent.id)).changes
+    print(written(agent.name, ((it.path, it.before) for it in changes if it.before is not None)), end="")
 
 
 def _flat(fields: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

@@ -141,6 +141,7 @@ class BlockingClient:
     agent = _waited(Client.agent)
     create_agent = _waited(Client.create_agent)
     update_agent = _waited(Client.update_agent)
+    preview_agent = _waited(Client.preview_agent)
     duplicate_agent = _waited(Client.duplicate_agent)
     delete_agent = _waited(Client.delete_agent)
     test_mcp_server = _waited(Client.test_mcp_server)

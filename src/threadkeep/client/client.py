@@ -38,6 +38,7 @@ from threadkeep.wire.turns import AbortView, ReceiptView, StartedTurnView, TurnV
 from threadkeep.wire.view import View
 from threadkeep.wire.views import (
     AgentDetailView,
+    AgentPreviewView,
     AgentView,
     ContextView,
     ConversationDetailView,
@@ -177,8 +178,12 @@ class Client:
         model: str | None = None,
         visibility: Visibility | None = None,
         settings: Json | None = None,
+        applied: bool | None = None,
     ) -> AgentView:
-        """Creates an agent; `settings` uses the API's names, such as `contextMessages`."""
+        """Creates an agent; `settings` uses the API's names, such as `contextMessages`.
+
+        `applied` if a file describes it: `applied_version` then tells later changes elsewhere.
+        """
         fields = {
             "name": name,
             "description": description,
@@ -187,6 +192,7 @@ class Client:
             "model": model,
             "visibility": visibility,
             "settings": settings,
+            "applied": applied,
         }
         return await self._connection.ask(AgentView, "POST", "/api/agents", json=without_none(fields))
 
@@ -197,6 +203,11 @@ class Client:
         headers = {"If-Match": f'"{version}"'} if isinstance(version, int) else {}
         path = f"/api/agents/{agent_id}"
         return await self._connection.ask(AgentView, "PATCH", path, json=patch, headers=headers)
+
+    async def preview_agent(self, fields: Json, *, agent_id: str | None = None) -> AgentPreviewView:
+        """What creating an agent, or changing one with a merge patch, would change; stores nothing."""
+        path = f"/api/agents/{agent_id}/preview" if agent_id else "/api/agents/preview"
+        return await self._connection.ask(AgentPreviewView, "POST", path, json=fields)
 
     async def duplicate_agent(self, agent_id: str) -> AgentView:
         """Makes a private copy of an agent that you can change, without its documents."""

@@ -304,6 +304,8 @@ class Agent:
     deleted_at: int | None = None
     code: AgentCode | None = None
     """Set if it is a program."""
+    applied_version: int | None = None
+    """Its version when it was last written from a file; a later one was changed elsewhere since."""
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)

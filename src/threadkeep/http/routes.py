@@ -246,6 +246,16 @@ _TABLE = (
         creates=True,
     ),
     Route("GET", "/api/agents", agents.list_agents, "Agents"),
+    Route(
+        "POST",
+        "/api/agents/preview",
+        agents.preview_new_agent,
+        "Agents",
+        errors=(*_SAVING, Forbidden),
+        most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="nothing",
+        within_agents=False,
+    ),
     Route("GET", "/api/agents/{agent_id}", agents.get_agent, "Agents", errors=_AGENT, gives=_ETAG),
     Route(
         "PATCH",
@@ -257,6 +267,15 @@ _TABLE = (
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
         stores="creation",
+    ),
+    Route(
+        "POST",
+        "/api/agents/{agent_id}/preview",
+        agents.preview_agent,
+        "Agents",
+        errors=(*_AGENT, *_SAVING, AgentInCode, Forbidden),
+        most_body_bytes=MEDIUM_BODY_BYTES,
+        stores="nothing",
     ),
     Route("DELETE", "/api/agents/{agent_id}", agents.delete_agent, "Agents", 204, (*_AGENT, Forbidden)),
     Route(

@@ -41,14 +41,19 @@ class Agents:
         caps: OperatorCaps = NO_CAPS,
         *,
         on_program: Callable[[], None] = lambda: None,
+        is_token_due: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`on_program` is called before a program is stored as an agent's MCP server."""
+        """`on_program` is called before a program is stored as an agent's MCP server.
+
+        `is_token_due` says whether the first one would make the server require its token.
+        """
         self._store = store
         self._catalog = catalog
         self._clock = clock
         self._choice = choice
         self._caps = caps
         self._on_program = on_program
+        self._is_token_due = is_token_due
 
     @property
     def default_settings(self) -> AgentSettings:
@@ -95,9 +100,11 @@ class Agents:
         """The default agent."""
         return await self._store.agents.get_default()
 
-    async def create(self, user: User, draft: AgentDraft) -> Agent:
-        """Creates an agent owned by the user."""
+    async def create(self, user: User, draft: AgentDraft, *, applied: bool = False) -> Agent:
+        """Creates an agent owned by the user; `applied` if a file describes it."""
         agent = await self.checked(user, draft)
+        if applied:
+            agent = replace(agent, applied_version=agent.version)
         await self.add(user, agent, "create", {"name": agent.name})
         return agent
 
@@ -160,8 +167,12 @@ class Agents:
         revise: Callable[[Agent], AgentDraft],
         *,
         expected_version: int | None,
+        applied: bool = False,
     ) -> Agent:
-        """Changes an agent; with `expected_version`, only if nobody else has changed it since."""
+        """Changes an agent; with `expected_version`, only if nobody else has changed it since.
+
+        `applied` if a file describes the agent as it then is.
+        """
         default = await self.default()
 
         def change(agent: Agent) -> Agent:
@@ -171,19 +182,41 @@ class Agents:
                     "The agent has changed since you read it. Reload it and try again.",
                     details={"version": agent.version},
                 )
-            draft = self._choice.checked(revise(agent), agent)
-            self._caps.check(user, draft, agent)
-            self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
-            if agent.is_default and draft.visibility is not Visibility.PUBLIC:
-                raise Forbidden("The default agent must stay public.")
-            self._announce_programs(draft.settings)
-            revised = replace(agent, **_fields_of(draft))
-            if (revised.name, revised.visibility) != (agent.name, agent.visibility):
-                revised.check_name_is_free(default)
-            agent.check_leaves_code(revised)
-            return replace(revised, version=agent.version + 1, updated_at=self._clock())
+            revised = self._revised(user, agent, revise(agent), default)
+            self._announce_programs(revised.settings)
+            version = agent.version + 1
+            return replace(
+                revised,
+                version=version,
+                updated_at=self._clock(),
+                applied_version=version if applied else agent.applied_version,
+            )
 
         return await self._change(user, agent_id, "update", change)
+
+    async def preview(
+        self, user: User, agent_id: str, revise: Callable[[Agent], AgentDraft]
+    ) -> tuple[Agent, Agent]:
+        """An agent as it is, and as a valid change would make it. Stores nothing."""
+        agent = await self.get_open(user, agent_id)
+        return agent, self._revised(user, agent, revise(agent), await self.default())
+
+    def makes_token_due(self, agent: Agent) -> bool:
+        """Whether saving this agent would make the server require its token."""
+        return agent.settings.runs_programs and self._is_token_due()
+
+    def _revised(self, user: User, agent: Agent, draft: AgentDraft, default: Agent) -> Agent:
+        """An agent with a valid draft's fields."""
+        draft = self._choice.checked(draft, agent)
+        self._caps.check(user, draft, agent)
+        self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
+        if agent.is_default and draft.visibility is not Visibility.PUBLIC:
+            raise Forbidden("The default agent must stay public.")
+        revised = replace(agent, **_fields_of(draft))
+        if (revised.name, revised.visibility) != (agent.name, agent.visibility):
+            revised.check_name_is_free(default)
+        agent.check_leaves_code(revised)
+        return revised
 
     async def delete(self, user: User, agent_id: str) -> None:
         """Deletes an agent; conversations with it stay readable."""

@@ -18,13 +18,15 @@ from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
-    is_default, version, created_at, updated_at, deleted_at, code_key, code_version, code"""
+    is_default, version, created_at, updated_at, deleted_at, code_key, code_version, code,
+    applied_version"""
 
 _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_role_id, system_prompt, model,
-        visibility, settings, is_default, version, created_at, updated_at, code_key, code_version, code)
+        visibility, settings, is_default, version, created_at, updated_at, code_key, code_version, code,
+        applied_version)
     VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
         :visibility, :settings, :is_default, :version, :created_at, :updated_at, :code_key,
-        :code_version, :code)"""
+        :code_version, :code, :applied_version)"""
 _ADD = Statement(_INSERT)
 # An earlier start, or another node, may have added it already.
 _ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
@@ -45,7 +47,7 @@ _UPDATE = Statement(
     """UPDATE tk_agents SET name = :name, description = :description, primary_role_id = :primary_role_id,
         system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
         version = :version, updated_at = :updated_at, deleted_at = :deleted_at,
-        code_version = :code_version, code = :code,
+        code_version = :code_version, code = :code, applied_version = :applied_version,
         is_cleared = FALSE
     WHERE id = :id"""
 )
@@ -225,6 +227,7 @@ class SqlAgents:
         (
             id_, owner_id, name, description, role, prompt, model, visibility, settings,
             is_default, version, created_at, updated_at, deleted_at, _, code_version, code,
+            applied_version,
         ) = row  # fmt: skip
         return Agent(
             id=id_,
@@ -242,6 +245,7 @@ class SqlAgents:
             updated_at=updated_at,
             deleted_at=deleted_at,
             code=_decode_code(code) if code is not None and code_version is not None else None,
+            applied_version=applied_version,
         )
 
 

@@ -263,6 +263,12 @@ class AgentView(View, frozen=True, kw_only=True):
     version: Annotated[
         int | UnsetType, Meta(description="Grows with every change; the `ETag` for `If-Match`.")
     ] = UNSET
+    applied_version: Annotated[
+        int | UnsetType,
+        Meta(
+            description="Its version when a file was last applied; a later one was changed elsewhere since."
+        ),
+    ] = UNSET
 
 
 class AgentDetailView(AgentView, frozen=True, kw_only=True):
@@ -272,6 +278,31 @@ class AgentDetailView(AgentView, frozen=True, kw_only=True):
         Sequence[McpServerView] | UnsetType,
         Meta(description="All its servers, those that are built in first."),
     ] = UNSET
+
+
+class AgentChangeView(View, frozen=True, kw_only=True):
+    """A field that a change would give another value."""
+
+    path: Annotated[
+        Sequence[str], Meta(description="The keys that lead to it, such as `settings` and `contextMessages`.")
+    ]
+    before: Annotated[Any, Meta(description="Its value now; null without one, a mask if it is a secret.")]
+    after: Annotated[Any, Meta(description="Its value then; null without one, a mask if it is a secret.")]
+
+
+class AgentPreviewView(View, frozen=True, kw_only=True):
+    """What saving an agent would change. Nothing has been stored."""
+
+    changes: Annotated[
+        Sequence[AgentChangeView], Meta(description="The fields that change; none if it is the same already.")
+    ]
+    requires_token: Annotated[
+        bool,
+        Meta(
+            description="Whether from then on every request needs the server's token, because the agent runs "
+            "a program on a server without sign-in."
+        ),
+    ]
 
 
 class ConversationView(View, frozen=True, kw_only=True):
@@ -403,6 +434,7 @@ def _agent_fields(agent: Agent, user: User, served: Mapping[str, Served]) -> dic
         "model": agent.model,
         "settings": AgentSettingsView(**settings),
         "version": agent.version,
+        "applied_version": agent.applied_version or UNSET,
     }
 
 

@@ -1,7 +1,8 @@
 """Agents over HTTP."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -13,7 +14,9 @@ from threadkeep.domain.agent import (
     AgentSettings,
     Visibility,
 )
-from threadkeep.domain.mcp import McpServer
+from threadkeep.domain.errors import SecretUnreadable
+from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.secret import MASK, Secret
 from threadkeep.domain.text import one_line
 from threadkeep.handling.etags import etag, expected_version
 from threadkeep.handling.merge_patch import merge_patch
@@ -22,10 +25,13 @@ from threadkeep.handling.routing import RequestContext, ViewResponse
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
+from threadkeep.services.agents import Agents
 from threadkeep.wire.decoding import invalid_request
 from threadkeep.wire.view import PageView
 from threadkeep.wire.views import (
+    AgentChangeView,
     AgentDetailView,
+    AgentPreviewView,
     AgentView,
     AuditEntryView,
     agent_detail_view,
@@ -55,6 +61,10 @@ class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     settings: Annotated[
         AgentSettingsBody, Meta(description="Its limits and behavior; what you leave out has its default.")
     ] = AgentSettingsBody()
+    applied: Annotated[
+        bool,
+        Meta(description="Whether a file describes it, as for `threadkeep apply`: sets `appliedVersion`."),
+    ] = False
 
 
 class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -83,16 +93,30 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     settings: Annotated[
         dict[str, Any] | UnsetType | None, Meta(description="Any of the fields of `settings`.")
     ] = UNSET
+    applied: Annotated[
+        bool | UnsetType,
+        Meta(description="Whether a file describes it as it then is: sets `appliedVersion`."),
+    ] = UNSET
 
 
 async def create_agent(request: RequestContext, *, body: AgentBody) -> ViewResponse[AgentDetailView]:
     """Create an agent. You become its owner."""
     return await _detail(
         await request.services.agents.create(
-            request.user, _draft(body, {}, request.services.agents.default_settings)
+            request.user,
+            _draft(body, {}, request.services.agents.default_settings),
+            applied=body.applied,
         ),
         request,
     )
+
+
+async def preview_new_agent(request: RequestContext, *, body: AgentBody) -> AgentPreviewView:
+    """Check an agent without creating it, and list what differs from an agent with a name alone."""
+    services = request.services.agents
+    made = await services.checked(request.user, _draft(body, {}, services.default_settings))
+    plain = replace(made, **_plain_fields(services.default_settings))
+    return _preview(plain, made, services)
 
 
 async def list_agents(request: RequestContext, *, query: PageQuery) -> PageView[AgentView]:
@@ -118,19 +142,22 @@ async def patch_agent(
     request: RequestContext, *, agent_id: str, body: AgentPatch
 ) -> ViewResponse[AgentDetailView]:
     """Change an agent with a JSON merge patch. With `If-Match`, only if it hasn't changed."""
-
-    def revise(agent: Agent) -> AgentDraft:
-        merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
-        try:
-            revised = msgspec.convert(merged, AgentBody)
-            return _draft(revised, agent.settings.mcp_servers, request.services.agents.default_settings)
-        except msgspec.ValidationError as exc:
-            raise invalid_request(exc, AgentBody) from exc
-
-    agent = await request.services.agents.update(
-        request.user, agent_id, revise, expected_version=expected_version(request)
+    services = request.services.agents
+    agent = await services.update(
+        request.user,
+        agent_id,
+        _revising(body, services.default_settings),
+        expected_version=expected_version(request),
+        applied=body.applied is True,
     )
     return await _detail(agent, request)
+
+
+async def preview_agent(request: RequestContext, *, agent_id: str, body: AgentPatch) -> AgentPreviewView:
+    """Check a change of an agent without making it, and list what it would change."""
+    services = request.services.agents
+    before, after = await services.preview(request.user, agent_id, _revising(body, services.default_settings))
+    return _preview(before, after, services)
 
 
 async def duplicate_agent(request: RequestContext, *, agent_id: str) -> ViewResponse[AgentDetailView]:
@@ -161,6 +188,63 @@ async def _detail(agent: Agent, request: RequestContext) -> ViewResponse[AgentDe
     shown, served = request.services.agents.as_it_runs(agent), await request.services.agents.served([agent])
     view = agent_detail_view(shown, request.user, served, reports)
     return ViewResponse(view, headers=etag(agent.version))
+
+
+def _revising(body: AgentPatch, default: AgentSettings) -> Callable[[Agent], AgentDraft]:
+    """What makes a draft of an agent with a merge patch."""
+
+    def revise(agent: Agent) -> AgentDraft:
+        merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
+        try:
+            revised = msgspec.convert(merged, AgentBody)
+            return _draft(revised, agent.settings.mcp_servers, default)
+        except msgspec.ValidationError as exc:
+            raise invalid_request(exc, AgentBody) from exc
+
+    return revise
+
+
+def _plain_fields(default: AgentSettings) -> dict[str, Any]:
+    """An agent's fields, but its name, if nobody sets them."""
+    draft = _draft(AgentBody(name="-"), {}, default)
+    return {field.name: getattr(draft, field.name) for field in fields(draft) if field.name != "name"}
+
+
+def _preview(before: Agent, after: Agent, services: Agents) -> AgentPreviewView:
+    old, new = _leaves(msgspec.to_builtins(_body(before))), _leaves(msgspec.to_builtins(_body(after)))
+    for servers, leaves in ((before.settings.mcp_servers, old), (after.settings.mcp_servers, new)):
+        leaves.update(_secrets(servers))
+    changes = [
+        AgentChangeView(path=path, before=_shown(old.get(path)), after=_shown(new.get(path)))
+        for path in dict.fromkeys((*old, *new))
+        if old.get(path) != new.get(path)
+    ]
+    return AgentPreviewView(changes=changes, requires_token=services.makes_token_due(after))
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """The values in objects in objects, by the keys that lead to them."""
+    if not isinstance(value, dict) or not value:
+        return {} if isinstance(value, dict) else {path: value}
+    entries = cast("dict[str, Any]", value).items()
+    return {place: leaf for key, it in entries for place, leaf in _leaves(it, (*path, key)).items()}
+
+
+def _secrets(servers: Mapping[str, McpServer]) -> dict[tuple[str, ...], Secret | object]:
+    """The secrets of servers in plain text, to compare them; one that can't be read is like no other."""
+    found: dict[tuple[str, ...], Secret | object] = {}
+    for name, server in servers.items():
+        kind = "env" if isinstance(server, StdioServer) else "headers"
+        for key, secret in server.secrets.items():
+            try:
+                found["settings", "mcpServers", name, kind, key] = Secret(secret.reveal())
+            except SecretUnreadable:
+                found["settings", "mcpServers", name, kind, key] = object()
+    return found
+
+
+def _shown(value: object) -> object:
+    return MASK if isinstance(value, Secret) or type(value) is object else value
 
 
 def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:

@@ -57,6 +57,8 @@ class ServerEnvironment:
     sandbox: Sandbox = OPEN
     on_program: Callable[[], None] = lambda: None
     """Called before a program starts."""
+    is_token_due: Callable[[], bool] = lambda: False
+    """Whether that would make the server require its token."""
 
     def program(self, key: ServerKey, server: StdioServer) -> Program:
         """A server's program, ready to run; creates its folder."""

@@ -1,0 +1,265 @@
+"""Agents in files: TOML with the API's names, and `{ env = "NAME" }` in place of each secret."""
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec.structs import fields
+
+from threadkeep.domain.errors import SettingsError
+from threadkeep.wire.mcp_servers import McpServerSettingsView
+from threadkeep.wire.tool_rules import ToolRuleView
+from threadkeep.wire.views import AgentSettingsView
+
+MOST_FILE_BYTES = 1024 * 1024
+
+FIELDS = ("name", "description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
+_SECRETS = ("env", "headers")
+_USUAL_IN_SERVERS: Mapping[str, object] = {
+    "args": [],
+    "disabled": False,
+    "timeoutS": 60,
+    "scope": "agent",
+    "trustAnnotations": False,
+}
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+Json = dict[str, Any]
+Steps = Sequence[str]
+
+
+def _names(view: type[Any]) -> tuple[str, ...]:
+    return tuple(field.encode_name for field in fields(view))
+
+
+_SETTINGS, _SERVER, _RULE = _names(AgentSettingsView), _names(McpServerSettingsView), _names(ToolRuleView)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFile:
+    """An agent as a file describes it, with its secrets."""
+
+    path: Path
+    text: str
+    body: Json
+
+    @property
+    def name(self) -> str:
+        """The agent's name, by which it is found."""
+        return self.body["name"]
+
+    def place(self, steps: Steps) -> str:
+        """The file and, as far as it is known, the line of a key."""
+        return _place(self.path, self.text, steps)
+
+
+def read(path: Path) -> tuple[AgentFile | None, list[str]]:
+    """A file's agent, or everything that is wrong with the file."""
+    try:
+        if path.stat().st_size > MOST_FILE_BYTES:
+            return None, [f"{path}: The file has more than {MOST_FILE_BYTES:,} bytes."]
+        text = path.read_text(encoding="utf-8")
+        body = tomllib.loads(text)
+    except OSError as exc:
+        return None, [f"{path}: {exc.strerror or exc}."]
+    except UnicodeDecodeError:
+        return None, [f"{path}: The file isn't UTF-8."]
+    except tomllib.TOMLDecodeError as exc:
+        return None, [f"{path}: This isn't valid TOML: {exc}."]
+    faults = [f"{_place(path, text, steps)}: {fault}" for steps, fault in _faults(body)]
+    if faults:
+        return None, faults
+    return AgentFile(path, text, body), []
+
+
+def _faults(body: Json) -> Iterable[tuple[Steps, str]]:
+    """Misspelled keys and secrets that are missing; also puts the secrets' values in their places."""
+    yield from _unknown((), body, FIELDS)
+    if not isinstance(body.get("name"), str) or not body["name"].strip():
+        yield ("name",), "`name` is required: the agent is found by it."
+    settings = body.get("settings", {})
+    if not isinstance(settings, dict):
+        yield ("settings",), "`settings` is a table: [settings]."
+        return
+    settings = cast("Json", settings)
+    yield from _unknown(("settings",), settings, _SETTINGS)
+    for group, known in (("mcpServers", _SERVER), ("tools", _RULE)):
+        for name, entry in cast("Json", _table(settings.get(group))).items():
+            steps = ("settings", group, name)
+            if not isinstance(entry, dict):
+                yield steps, f"This is a table: [{'.'.join(map(_key, steps))}]."
+                continue
+            yield from _unknown(steps, cast("Json", entry), known)
+            if group == "mcpServers":
+                yield from _fill_in_secrets(steps, cast("Json", entry))
+
+
+def _table(value: object) -> object:
+    return cast("Json", value) if isinstance(value, dict) else {}
+
+
+def _unknown(steps: Steps, table: Json, known: Sequence[str]) -> Iterable[tuple[Steps, str]]:
+    by_lower = {name.lower(): name for name in known}
+    for key in table:
+        if key in known:
+            continue
+        near = difflib.get_close_matches(key.replace("_", "").lower(), by_lower, 1)
+        hint = f"Did you mean `{by_lower[near[0]]}`?" if near else f"Known keys: {', '.join(known)}."
+        yield (*steps, key), f"Unknown key `{key}`. {hint}"
+
+
+def _fill_in_secrets(steps: Steps, server: Json) -> Iterable[tuple[Steps, str]]:
+    for group in _SECRETS:
+        for name, value in cast("Json", _table(server.get(group))).items():
+            match value:
+                case {"env": str(variable)} if len(cast("Json", value)) == 1:
+                    if variable in os.environ:
+                        server[group][name] = os.environ[variable]
+                    else:
+                        yield (*steps, group, name), f"The environment variable {variable} isn't set."
+                case _:
+                    text = (
+                        f'Write {_key(name)} = {{ env = "VARIABLE" }}: the value comes from the environment, '
+                        "so that no secret is in the file."
+                    )
+                    yield (*steps, group, name), text
+
+
+def read_all(paths: Iterable[Path]) -> tuple[list[AgentFile], list[str]]:
+    """The agents in files, or everything that is wrong with the files."""
+    files: list[AgentFile] = []
+    faults: list[str] = []
+    for path in paths:
+        file, wrong = read(path)
+        files += [file] if file else []
+        faults += wrong
+    return files, faults + _check_names(files)
+
+
+def _check_names(files: Iterable[AgentFile]) -> list[str]:
+    """What is wrong with files that describe one agent twice."""
+    first: dict[str, AgentFile] = {}
+    faults: list[str] = []
+    for it in files:
+        other = first.setdefault(it.name.casefold(), it)
+        if other is not it:
+            faults.append(f"{it.place(('name',))}: {other.path} describes the agent {it.name!r}, too.")
+    return faults
+
+
+def found_in(paths: Iterable[Path]) -> list[Path]:
+    """The files that are named, and those in named folders, in order and each once."""
+    found: dict[Path, Path] = {}
+    for path in paths:
+        inside = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not inside:
+            raise SettingsError(f"{path} has no files that end with .toml.")
+        found |= {it.resolve(): it for it in inside}
+    return list(found.values())
+
+
+# Where a key is
+
+
+def _place(path: Path, text: str, steps: Steps) -> str:
+    for end in range(len(steps), 0, -1):
+        if (line := line_of(text, steps[:end])) is not None:
+            return f"{path}:{line}"
+    return str(path)
+
+
+def line_of(text: str, steps: Steps) -> int | None:
+    """The line of a key: the last one that names it before which the file doesn't have it yet."""
+    lines = text.splitlines()
+    found = None
+    for number, line in enumerate(lines):
+        if steps[-1] in line and _lacks("\n".join(lines[:number]), steps):
+            found = number + 1
+    return found if not _lacks(text, steps) else None
+
+
+def _lacks(text: str, steps: Steps) -> bool:
+    try:
+        value: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:  # the text ends in the middle of a value
+        return False
+    for step in steps:
+        if not isinstance(value, dict) or step not in value:
+            return True
+        value = cast("Json", value)[step]
+    return False
+
+
+# A file for an agent
+
+
+def written(name: str, values: Iterable[tuple[Steps, Any]]) -> str:
+    """A file for an agent with these values; its secrets become references to variables."""
+    body: Json = {"name": name}
+    for steps, value in values:
+        if len(steps) > 3 and steps[1] == "mcpServers" and _USUAL_IN_SERVERS.get(steps[3]) == value:
+            continue
+        place = body
+        for step in steps[:-1]:
+            place = place.setdefault(step, {})
+        place[steps[-1]] = {"env": _variable(steps)} if steps[3:4] and steps[3] in _SECRETS else value
+    return "\n".join(_lines(body, ())).strip() + "\n"
+
+
+def _variable(steps: Steps) -> str:
+    name = steps[4] if steps[3] == "env" else f"{steps[2]}_{steps[4]}"
+    return re.sub(r"\W", "_", name).upper()
+
+
+def _lines(table: Json, steps: Steps) -> Iterable[str]:
+    tables = {key: value for key, value in table.items() if _is_table(value)}
+    if steps and len(tables) < len(table):
+        yield f"\n[{'.'.join(map(_key, steps))}]"
+    for key, value in table.items():
+        if key not in tables:
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in tables.items():
+        yield from _lines(value, (*steps, key))
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) and not isinstance(cast("Json", value).get("env"), str)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _long_text(value) if "\n" in value else _text(value)
+        case dict():
+            return f"{{ env = {_text(value['env'])} }}"
+        case list():
+            return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
+        case _:
+            return repr(value)
+
+
+def _text(value: str) -> str:
+    """A text as TOML writes it, which is JSON but for one character."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _long_text(value: str) -> str:
+    lines = (_text(line)[1:-1].replace('\\"', '"') for line in value.split("\n"))
+    return '"""\n' + "\n".join(lines).replace('"""', '""\\"') + _closing(value)
+
+
+def _closing(value: str) -> str:
+    """The end of a long text; a quotation mark before it would count as part of the end."""
+    return '\\\n"""' if value.endswith('"') else '"""'

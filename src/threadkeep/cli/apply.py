@@ -1,0 +1,255 @@
+"""`threadkeep apply`: makes agents what files say, and shows the difference first.
+
+All files are checked before anything is stored, by the server, too. The server remembers which version of an
+agent was applied last: if somebody has changed the agent elsewhere since, that is a conflict, on whichever
+machine the command runs. Each agent is stored as a whole, so that a run that was interrupted can be repeated.
+"""
+
+import argparse
+import difflib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET
+
+from threadkeep.cli.actions import add_server, confirm
+from threadkeep.cli.agent_files import AgentFile, found_in, read_all
+from threadkeep.cli.terminal import clean
+from threadkeep.client.client import Client
+from threadkeep.client.errors import ClientError
+from threadkeep.domain.errors import PreconditionFailed, RouteNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.wire.views import AgentChangeView, AgentView
+
+MOST_SHOWN = 200
+SERVER_ERRORS = 500
+PROGRAM_NOTE = (
+    "An agent runs a program. From then on, this server requires its token for every request: `threadkeep "
+    "open` opens the page with it, commands in the server's folder send it, other programs need an API key."
+)
+
+_FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
+_COLORS = {"+": "32", "-": "31", "~": "33", "!": "31"}
+
+Kind = Literal["create", "change", "keep", "conflict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What becomes of one agent."""
+
+    file: AgentFile
+    agent: AgentView | None
+    fields: Mapping[str, Any]
+    """The request's: all fields of a new agent, or a merge patch."""
+    changes: Sequence[AgentChangeView]
+    kind: Kind
+    requires_token: bool
+
+
+def add_apply(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments."""
+    add_server(command, _apply)
+    command.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="a file for each agent, or a folder of *.toml"
+    )
+    command.add_argument("--dry-run", action="store_true", help="show the difference and change nothing")
+    command.add_argument("--yes", action="store_true", help="don't ask")
+    command.add_argument(
+        "--overwrite", action="store_true", help="also replace what was changed elsewhere since the last time"
+    )
+
+
+async def _apply(client: Client, given: argparse.Namespace) -> int:
+    files, faults = read_all(found_in(given.files))
+    if not faults:
+        steps, faults = await _plan(client, files, overwrite=given.overwrite)
+    else:
+        steps = []
+    if faults:
+        _complain(faults)
+        return 1
+    for step in steps:
+        _show(step)
+    if any(step.kind == "conflict" for step in steps):
+        print(
+            "Nothing was applied: agents marked with ! were changed elsewhere. To keep those changes, put "
+            "them into the file (`threadkeep agent show NAME --toml`); to discard them, add --overwrite.",
+            file=sys.stderr,
+        )
+        return 1
+    if any(step.requires_token for step in steps):
+        print(f"! {PROGRAM_NOTE}")
+    writing = [step for step in steps if step.kind != "keep"]
+    if given.dry_run:
+        return 0
+    if writing and not confirm(f"Apply to {_count(len(writing))}?", yes=given.yes):
+        print("Nothing was applied.")
+        return 1
+    return await _write(client, steps)
+
+
+async def _plan(
+    client: Client, files: Sequence[AgentFile], *, overwrite: bool
+) -> tuple[list[Step], list[str]]:
+    """What to do, as the server says it; or what it doesn't accept."""
+    agents = [it async for it in client.agents() if it.version is not UNSET]
+    steps: list[Step] = []
+    faults: list[str] = []
+    for file in files:
+        named = [it for it in agents if it.name.casefold() == file.name.casefold()]
+        if len(named) > 1:
+            ids = ", ".join(it.id for it in named)
+            faults.append(f"{file.place(('name',))}: {len(named)} agents have this name: {ids}. Rename one.")
+            continue
+        try:
+            steps.append(await _step(client, file, named[0] if named else None, overwrite=overwrite))
+        except ClientError as exc:
+            if exc.code in {Unauthenticated.code, RouteNotFound.code} or exc.status >= SERVER_ERRORS:
+                raise
+            faults.append(f"{file.place((exc.param or 'name').split('.'))}: {_located(exc)}")
+    return steps, faults
+
+
+def _located(error: ClientError) -> str:
+    field = f"`{error.param}`: " if error.param and error.param not in error.message else ""
+    return f"{field}{error.message}"
+
+
+async def _step(client: Client, file: AgentFile, agent: AgentView | None, *, overwrite: bool) -> Step:
+    fields = file.body if agent is None else _replacing(agent, file.body)
+    preview = await client.preview_agent(fields, agent_id=agent and agent.id)
+    kind: Kind = "create" if agent is None else "change" if preview.changes else "keep"
+    if kind == "change" and not overwrite and agent and agent.version != agent.applied_version:
+        kind = "conflict"
+    return Step(
+        file=file,
+        agent=agent,
+        fields=fields,
+        changes=preview.changes,
+        kind=kind,
+        requires_token=preview.requires_token and kind != "keep",
+    )
+
+
+def _replacing(agent: AgentView, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch after which an agent is what a file says: what the file leaves out has its default."""
+    now = cast("dict[str, Any]", msgspec.to_builtins(agent))
+    wanted = {"name": body["name"], **{name: body.get(name) for name in _FIELDS}}
+    wanted["settings"] = _nulled(now["settings"], body.get("settings", {}))
+    if agent.is_default and wanted["visibility"] is None:
+        del wanted["visibility"]  # it is public whatever happens
+    return wanted
+
+
+def _nulled(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says in a table, and null for everything else that is there now."""
+    gone = dict.fromkeys(name for name in now if name not in wanted)
+    kept = {
+        name: _nulled(cast("dict[str, Any]", now.get(name)), cast("dict[str, Any]", value))
+        if isinstance(value, dict) and isinstance(now.get(name), dict)
+        else value
+        for name, value in wanted.items()
+    }
+    return {**gone, **kept}
+
+
+async def _write(client: Client, steps: Sequence[Step]) -> int:
+    """Stores the agents one by one, each if nobody has changed it since it was shown."""
+    done = 0
+    for step in steps:
+        try:
+            done += await _write_one(client, step)
+        except ThreadkeepError as exc:
+            if exc.code == PreconditionFailed.code:
+                print(
+                    f"! {step.file.name}: somebody has just changed it, so it was not overwritten. Run the "
+                    "command again to see the difference.",
+                    file=sys.stderr,
+                )
+            else:
+                print(f"! {step.file.place(())}: {exc.message}", file=sys.stderr)
+            print(f"Applied to {_count(done)} before that; the command can be repeated.", file=sys.stderr)
+            return 1
+    print(f"Applied to {_count(done)}." if done else "Nothing to change.")
+    return 0
+
+
+async def _write_one(client: Client, step: Step) -> int:
+    """Stores one agent; returns how many changed, as its user sees it."""
+    if step.agent is None:
+        fields = step.file.body
+        await client.create_agent(
+            fields["name"],
+            description=fields.get("description"),
+            primary_role_id=fields.get("primaryRoleId"),
+            system_prompt=fields.get("systemPrompt"),
+            model=fields.get("model"),
+            visibility=fields.get("visibility"),
+            settings=fields.get("settings"),
+            applied=True,
+        )
+        return 1
+    version = step.agent.version
+    if step.kind == "keep" and version == step.agent.applied_version:
+        return 0
+    await client.update_agent(step.agent.id, {**step.fields, "applied": True}, version=version)
+    return int(step.kind != "keep")
+
+
+# What the user sees
+
+
+def _complain(faults: Sequence[str]) -> None:
+    for fault in faults:
+        print(clean(fault), file=sys.stderr)
+    number = f"{len(faults)} fault" + ("s" if len(faults) > 1 else "")
+    print(f"Nothing was applied: {number} in the files.", file=sys.stderr)
+
+
+def _count(number: int) -> str:
+    return f"{number} agent{'' if number == 1 else 's'}"
+
+
+def _show(step: Step) -> None:
+    mark, what = {
+        "create": ("+", "new"),
+        "change": ("~", "changes"),
+        "keep": ("=", "nothing to change"),
+        "conflict": ("!", "changed elsewhere since it was last applied"),
+    }[step.kind]
+    _print(mark, f"{mark} {step.file.name} ({step.file.path}): {what}")
+    for change in step.changes:
+        _show_change(change)
+
+
+def _show_change(change: AgentChangeView) -> None:
+    name = ".".join(change.path)
+    before, after = change.before, change.after
+    if isinstance(before, str | None) and isinstance(after, str | None) and "\n" in f"{before}{after}":
+        print(f"    {clean(name)}:")
+        for line in difflib.ndiff((before or "").splitlines(), (after or "").splitlines()):
+            if line[0] in "+-":
+                _print(line[0], f"      {line}")
+    else:
+        _print("~", f"    {name}: {_short(before)} → {_short(after)}")
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "(none)"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+
+
+def _print(mark: str, line: str) -> None:
+    line = clean(line)
+    color = _COLORS.get(mark)
+    if color and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
+        line = f"\x1b[{color}m{line}\x1b[0m"
+    print(line)

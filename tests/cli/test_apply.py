@@ -1,0 +1,191 @@
+"""`threadkeep apply`: agents in files, as a team keeps them in git."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.cli.test_managing import Place, place
+from threadkeep.cli.agent_files import read_all, written
+from threadkeep.client.client import Client
+from threadkeep.client.errors import NotReached
+
+__all__ = ["place"]
+
+SUPPORT = """
+name = "Support"
+description = "Answers questions about orders."
+systemPrompt = \"\"\"
+You help customers.
+Be brief.
+\"\"\"
+
+[settings]
+contextMessages = 40
+starters = ["Where is my order?"]
+
+[settings.mcpServers.shop]
+url = "https://shop.example/mcp"
+headers = { Authorization = { env = "SHOP_TOKEN" } }
+
+[settings.tools]
+"shop.*" = { access = "ask" }
+"""
+SECRET = "s3cret-token"
+SERVER = 'name = "A"\n[settings.mcpServers.a]\nurl = "https://a.example"\n'
+
+
+@pytest.fixture
+def folder(place: Place) -> Path:
+    """`agents`, with one agent."""
+    folder = Path("agents")
+    folder.mkdir()
+    (folder / "support.toml").write_text(SUPPORT)
+    return folder
+
+
+def api(place: Place) -> httpx.Client:
+    token = (place.data / "token").read_text().strip()
+    return httpx.Client(base_url=place.url, headers={"Authorization": f"Bearer {token}"})
+
+
+def agents(place: Place) -> dict[str, Any]:
+    """All agents that can be changed, by name."""
+    items = api(place).get("/api/agents").json()["items"]
+    return {it["name"]: it for it in items if "version" in it}
+
+
+def apply(place: Place, *words: str, status: int = 0) -> str:
+    return place.told("apply", "agents", *words, status=status, SHOP_TOKEN=SECRET)
+
+
+def test_agent_in_a_file_is_created_changed_and_then_stays_as_it_is(place: Place, folder: Path):
+    (folder / "a.toml").write_text('name = "Poet"')
+    assert "settings.contextMessages: 20 → 40" in apply(place, "--dry-run")
+    assert "Support" not in agents(place), "a dry run changes nothing"
+    assert "Applied to 2 agents." in apply(place, "--yes")
+    made = agents(place)
+    assert made["Support"]["settings"]["contextMessages"] == 40
+    assert "Nothing to change." in apply(place)
+    assert agents(place) == made
+    (folder / "support.toml").write_text(SUPPORT.replace("Be brief.", "Be kind.").replace("40", "20"))
+    lines = apply(place, "--yes").splitlines()
+    assert {"      - Be brief.", "      + Be kind.", "    settings.contextMessages: 40 → 20"} <= {*lines}
+    assert agents(place)["Poet"] == made["Poet"]
+    place.told("apply", "agents", "--yes", SHOP_TOKEN="s3cret-new")  # another secret is a difference, too
+    assert "Nothing to change." in place.told("apply", "agents", SHOP_TOKEN="s3cret-new")
+
+
+def test_typo_names_its_line_and_the_key_that_was_meant_and_nothing_is_applied(place: Place, folder: Path):
+    typo = folder / "typo.toml"
+    typo.write_text('name = "Typo"\n\n[settings]\n# contxtMessages\ncontxtMessages = 3\n')
+    (folder / "value.toml").write_text('name = "Value"\nsettings.contextMessages = -1\n')
+    told = apply(place, "--yes", status=1)
+    assert "agents/typo.toml:5: Unknown key `contxtMessages`. Did you mean `contextMessages`?" in told
+    typo.unlink()
+    told = apply(place, "--yes", status=1)
+    assert "agents/value.toml:2: " in told, "what only the server refuses has its line, too"
+    assert "Support" not in agents(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name = ", "isn't valid TOML"),
+        ("description = 'x'", "`name` is required"),
+        ('name = "A"\nsystem_prompt = "x"', "x.toml:2: Unknown key `system_prompt`. Did you mean"),
+        (SUPPORT, "describes the agent 'Support', too"),
+        (f'{SERVER}headers.B = "s3cret"', '{ env = "VARIABLE" }'),
+        (f'{SERVER}headers.B.env = "NOT_SET"', "x.toml:4: The environment variable NOT_SET isn't set."),
+        (f"{SERVER}timeouts = 3", "x.toml:4: Unknown key `timeouts`. Did you mean `timeoutS`?"),
+        ('name = "A"\nsettings = 3', "x.toml:2: `settings` is a table"),
+    ],
+)  # fmt: skip
+def test_file_that_cannot_be_applied_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+):
+    monkeypatch.setenv("SHOP_TOKEN", SECRET)
+    paths = [tmp_path / "support.toml", tmp_path / "x.toml"]
+    for path, content in zip(paths, (SUPPORT, text), strict=True):
+        path.write_text(content)
+    files, faults = read_all(paths)
+    assert len(files) == (2 if text == SUPPORT else 1)
+    (fault,) = faults
+    assert said in fault
+
+
+def test_agent_that_somebody_changed_on_the_page_is_a_conflict_and_stays(place: Place, folder: Path):
+    apply(place, "--yes")
+    path = f"/api/agents/{agents(place)['Support']['id']}"
+    api(place).patch(path, json={"description": "Changed on the page."})
+    (folder / "other.toml").write_text('name = "Other"')
+    assert "--overwrite" in apply(place, "--yes", status=1)
+    now = agents(place)
+    assert (now["Support"]["description"], "Other" in now) == ("Changed on the page.", False)
+    # Put into the file, it is no conflict any more, and the file can change again.
+    file = folder / "support.toml"
+    file.write_text(SUPPORT.replace("Answers questions about orders.", "Changed on the page."))
+    assert "Applied to 1 agent." in apply(place, "--yes")
+    file.write_text(SUPPORT)
+    assert 'description: "Changed on the page." → "Answers' in apply(place, "--yes")
+    api(place).patch(path, json={"description": "Again."})
+    apply(place, "--yes", "--overwrite")
+    assert agents(place)["Support"]["description"] == "Answers questions about orders."
+
+
+def test_change_between_the_difference_and_the_answer_is_not_overwritten(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    apply(place, "--yes")
+    (folder / "support.toml").write_text(SUPPORT.replace("40", "30"))
+    path = f"/api/agents/{agents(place)['Support']['id']}"
+
+    def answer(*_: object, **__: object) -> bool:
+        return api(place).patch(path, json={"description": "Just now."}).is_success
+
+    monkeypatch.setattr("threadkeep.cli.apply.confirm", answer)
+    assert "not overwritten" in apply(place, status=1)
+    assert agents(place)["Support"]["description"] == "Just now."
+
+
+def test_run_that_was_interrupted_is_continued_by_the_next(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (folder / "a.toml").write_text('name = "First"')
+    create = Client.create_agent
+
+    async def create_one(self: Client, name: str, **fields: Any) -> Any:
+        if name == "Support":
+            raise NotReached("No response.")
+        return await create(self, name, **fields)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Client, "create_agent", create_one)
+        assert "No response." in apply(place, "--yes", status=1)
+    assert {"First", "Support"} & {*agents(place)} == {"First"}
+    assert "Applied to 1 agent." in apply(place, "--yes")
+    assert "Nothing to change." in apply(place)
+
+
+def test_shown_file_is_applied_without_a_difference(place: Place, folder: Path):
+    apply(place, "--yes")
+    file = folder / "support.toml"
+    file.write_text(place.told("agent", "show", "Support", "--toml"))
+    assert "Nothing to change." in place.told("apply", "agents", SHOP_AUTHORIZATION=SECRET)
+    file.write_text(place.told("agent", "show", "Assistant", "--toml"))
+    assert "Nothing to change." in place.told("apply", "agents")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['a "quoted" line', 'two\nlines"', '"""\n"""" \\" \x7f\r\n\ttab', "\n\nends\n", "back\\slash\nü"],
+)
+def test_text_in_a_written_file_is_the_same_when_it_is_read(text: str):
+    values = [(("systemPrompt",), text), (("settings", "tools", "a.*", "access"), "ask")]
+    assert tomllib.loads(written("N", values)) == {
+        "name": "N",
+        "systemPrompt": text,
+        "settings": {"tools": {"a.*": {"access": "ask"}}},
+    }
