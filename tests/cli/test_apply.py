@@ -46,14 +46,16 @@ def folder(place: Place) -> Path:
     return folder
 
 
-def api(place: Place) -> httpx.Client:
+def call(place: Place, method: str, path: str, **fields: Any) -> httpx.Response:
+    """A request of the page."""
     token = (place.data / "token").read_text().strip()
-    return httpx.Client(base_url=place.url, headers={"Authorization": f"Bearer {token}"})
+    signed = {"Authorization": f"Bearer {token}"}
+    return httpx.request(method, place.url + path, headers=signed, json=fields or None)
 
 
 def agents(place: Place) -> dict[str, Any]:
     """All agents that can be changed, by name."""
-    items = api(place).get("/api/agents").json()["items"]
+    items = call(place, "GET", "/api/agents").json()["items"]
     return {it["name"]: it for it in items if "version" in it}
 
 
@@ -119,7 +121,7 @@ def test_file_that_cannot_be_applied_is_refused(
 def test_agent_that_somebody_changed_on_the_page_is_a_conflict_and_stays(place: Place, folder: Path):
     apply(place, "--yes")
     path = f"/api/agents/{agents(place)['Support']['id']}"
-    api(place).patch(path, json={"description": "Changed on the page."})
+    call(place, "PATCH", path, description="Changed on the page.")
     (folder / "other.toml").write_text('name = "Other"')
     assert "--overwrite" in apply(place, "--yes", status=1)
     now = agents(place)
@@ -130,7 +132,7 @@ def test_agent_that_somebody_changed_on_the_page_is_a_conflict_and_stays(place: 
     assert "Applied to 1 agent." in apply(place, "--yes")
     file.write_text(SUPPORT)
     assert 'description: "Changed on the page." → "Answers' in apply(place, "--yes")
-    api(place).patch(path, json={"description": "Again."})
+    call(place, "PATCH", path, description="Again.")
     apply(place, "--yes", "--overwrite")
     assert agents(place)["Support"]["description"] == "Answers questions about orders."
 
@@ -143,7 +145,7 @@ def test_change_between_the_difference_and_the_answer_is_not_overwritten(
     path = f"/api/agents/{agents(place)['Support']['id']}"
 
     def answer(*_: object, **__: object) -> bool:
-        return api(place).patch(path, json={"description": "Just now."}).is_success
+        return call(place, "PATCH", path, description="Just now.").is_success
 
     monkeypatch.setattr("threadkeep.cli.apply.confirm", answer)
     assert "not overwritten" in apply(place, status=1)

@@ -71,14 +71,18 @@ EVERYTHING = ConversationFilter()
 
 
 async def test_agent_comes_back_as_it_was_kept(store: Store):
-    agent = await keep_agent(store, description="懂合同", system_prompt="Be brief.", model="some-model")
+    agent = await keep_agent(
+        store, description="懂合同", system_prompt="Be brief.", model="some-model", applied_version=1
+    )
     assert await store.agents.get(agent.id) == agent
 
 
 async def test_agent_update_is_recorded_with_its_actor(store: Store):
     agent = await keep_agent(store)
     entry = AuditEntry(new_uuid(), NOW + 1, BOB, "update", agent.id, {"fields": ["name"]})
-    changed = await store.agents.update(agent.id, lambda it: replace(it, name="New"), lambda _: entry)
+    changed = await store.agents.update(
+        agent.id, lambda it: replace(it, name="New", applied_version=2), lambda _: entry
+    )
     assert changed and changed.name == "New"
     assert await store.agents.get(agent.id) == changed
     assert (await store.agents.audit_page(before=None, offset=0, limit=1))[0] == entry

@@ -29,6 +29,7 @@ SCENES = {
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
     "docs/agents-in-code.md": Scene(),
+    "docs/agents-as-files.md": Scene(),
     "docs/approvals.md": Scene(TOKYO | ROOM | PAINT),
     "docs/python.md": Scene(STORY | GRAVITY | ROOM | PAINT),
     "docs/websocket.md": Scene(GRAVITY),

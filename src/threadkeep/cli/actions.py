@@ -31,6 +31,7 @@ Work = Callable[[Client, argparse.Namespace], Awaitable[int | None]]
 def add_action(actions: Any, name: str, work: Work, purpose: str) -> argparse.ArgumentParser:
     """Adds an action with the arguments that every one has: where the server is, and who asks."""
     action: argparse.ArgumentParser = actions.add_parser(name, help=purpose, description=sentence(purpose))
+    action.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="data folder (.threadkeep)")
     add_server(action, work)
     return action
 
@@ -38,7 +39,6 @@ def add_action(actions: Any, name: str, work: Work, purpose: str) -> argparse.Ar
 def add_server(action: argparse.ArgumentParser, work: Work) -> None:
     """Makes a command do this with a server, and adds the arguments that say which, and who asks."""
     runs(action, _doing(work))
-    action.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="data folder (.threadkeep)")
     action.add_argument("--url", help="server address (http://127.0.0.1:8710; if none runs, the data folder)")
     who = action.add_mutually_exclusive_group()
     who.add_argument("--token", help="your bearer token, if the server has sign-in (or set THREADKEEP_KEY)")

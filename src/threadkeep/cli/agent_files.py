@@ -243,7 +243,7 @@ def _value(value: Any) -> str:
         case str():
             return _long_text(value) if "\n" in value else _text(value)
         case dict():
-            return f"{{ env = {_text(value['env'])} }}"
+            return f"{{ env = {_text(cast('Json', value)['env'])} }}"
         case list():
             return f"[{', '.join(map(_value, cast('list[Any]', value)))}]"
         case _:

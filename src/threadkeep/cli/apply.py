@@ -150,7 +150,7 @@ def _replacing(agent: AgentView, body: Mapping[str, Any]) -> dict[str, Any]:
 def _nulled(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says in a table, and null for everything else that is there now."""
     gone = dict.fromkeys(name for name in now if name not in wanted)
-    kept = {
+    kept: dict[str, Any] = {
         name: _nulled(cast("dict[str, Any]", now.get(name)), cast("dict[str, Any]", value))
         if isinstance(value, dict) and isinstance(now.get(name), dict)
         else value

@@ -39,6 +39,14 @@ export interface AgentBody {
   model?: string | null;
   visibility?: Visibility;
   settings?: AgentSettingsBody;
+  applied?: boolean;
+}
+
+/** A field that a change would give another value. */
+export interface AgentChangeView {
+  path: string[];
+  before: unknown;
+  after: unknown;
 }
 
 /** The color of an agent's icon; `auto` is one that a front end derives from the agent's id. */
@@ -64,6 +72,7 @@ export interface AgentDetailView {
   model?: string | null;
   settings?: AgentSettingsView;
   version?: number;
+  appliedVersion?: number;
   mcpServers?: McpServerView[];
 }
 
@@ -79,6 +88,13 @@ export interface AgentPatch {
   model?: string | null;
   visibility?: Visibility | null;
   settings?: Record<string, unknown> | null;
+  applied?: boolean;
+}
+
+/** What saving an agent would change. Nothing has been stored. */
+export interface AgentPreviewView {
+  changes: AgentChangeView[];
+  requiresToken: boolean;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -179,6 +195,7 @@ export interface AgentView {
   model?: string | null;
   settings?: AgentSettingsView;
   version?: number;
+  appliedVersion?: number;
 }
 
 /** A tool that you have allowed for a whole conversation. */
