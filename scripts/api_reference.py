@@ -1,4 +1,4 @@
-"""Writes docs/api.md: the OpenAPI document and the error codes, for people without a running server.
+"""Writes docs/api.md: the OpenAPI document, for people without a running server.
 
     python scripts/api_reference.py
 
@@ -10,8 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from threadkeep.domain import errors
-from threadkeep.handling.errors import STATUSES
 from threadkeep.http.openapi import described, openapi
 from threadkeep.http.routes import ROUTES
 
@@ -23,13 +21,14 @@ same reference at `/docs`, with an example for every endpoint, and serves the Op
 `/openapi.json`.
 
 The API uses JSON over HTTP with `camelCase` fields, RFC 3339 times in UTC, and UUIDs as ids.
-[Concepts](concepts.md) explains the terms, the shape of [errors](concepts.md#errors) and the pagination of
-[lists](concepts.md#lists); [the front-end guide](front-end.md#what-to-draw) describes the events of a
-stream. If the server has sign-in, every endpoint requires `Authorization: Bearer …` unless marked
-otherwise, and can also return 401 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 408 `REQUEST_TIMEOUT`, 413
-`PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST`, 431 `HEADERS_TOO_LARGE` or 503 `STORAGE_UNAVAILABLE`. Fields
-marked with ? are optional. "Scope" is what an [API key](keys.md) needs for an operation. Some
-paths and fields have a second name: [names from the specifications](names.md).
+[Concepts](concepts.md) explains the terms and the pagination of [lists](concepts.md#lists);
+[errors and notices](errors.md) lists every code, with what to do; [limits](limits.md), every limit;
+[the front-end guide](front-end.md#what-to-draw) describes the events of a stream. If the server has
+sign-in, every endpoint requires `Authorization: Bearer …` unless marked otherwise, and can also return 401
+`UNAUTHENTICATED`, 403 `FORBIDDEN`, 408 `REQUEST_TIMEOUT`, 413 `PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST`,
+431 `HEADERS_TOO_LARGE` or 503 `STORAGE_UNAVAILABLE`. Fields marked with ? are optional. "Scope" is what an
+[API key](keys.md) needs for an operation. Some paths and fields have a second name:
+[names from the specifications](names.md).
 """
 ANYWHERE = {
     "UNAUTHENTICATED",
@@ -60,7 +59,7 @@ def reference() -> str:
     schemas = document["components"]["schemas"]
     objects = "".join(_object(name, schemas[name]) for name in sorted(schemas) if not _PAGE.fullmatch(name))
     in_paths = f"\n## In paths\n\n{_in_paths(document)}"
-    return f"{HEAD}\n## Errors\n\n{_errors()}{in_paths}{groups}\n## Objects\n{objects}"
+    return f"{HEAD}{in_paths}{groups}\n## Objects\n{objects}"
 
 
 def _in_paths(document: Schema) -> str:
@@ -70,30 +69,6 @@ def _in_paths(document: Schema) -> str:
     )
     texts = {it["name"]: it["description"] for it in parameters if it["in"] == "path"}
     return _table(("name", "what it is"), [(f"`{name}`", text) for name, text in sorted(texts.items())])
-
-
-def _errors() -> str:
-    meanings = {
-        "DOMAIN_NOT_FOUND": "`AGENT_NOT_FOUND` on the paths of `/api/domains`.",
-        "INTERNAL_ERROR": "Something went wrong on our side. The error has been logged.",
-    }
-    for kind in vars(errors).values():
-        if isinstance(kind, type) and issubclass(kind, errors.ThreadkeepError):
-            meanings.setdefault(kind.code, _meaning(kind))
-    rows = [
-        (str(status), f"`{code}`", meanings[code]) for code, status in sorted(STATUSES.items(), key=_status)
-    ]
-    return _table(("status", "code", "meaning"), rows)
-
-
-def _status(entry: tuple[str, int]) -> int:
-    return entry[1]
-
-
-def _meaning(kind: type[errors.ThreadkeepError]) -> str:
-    if issubclass(kind, errors.NotFound) and not kind.__doc__:
-        return f"{kind.noun[0].upper()}{kind.noun[1:]} not found, or not yours."
-    return " ".join((kind.__doc__ or "").split())
 
 
 def _operation(method: str, path: str, operation: dict[str, Any]) -> str:

@@ -88,7 +88,7 @@ def test_snippets_work_against_a_running_server(tmp_path: Path, model: ScriptedM
         told = sh(commands, tmp_path, settings, TK=server.url, TURN=sent["turnId"])
         listed, workers, stopped = (msgspec.json.decode(it) for it in told.replace("}{", "}\n{").splitlines())
         assert [it["id"] for it in listed["items"]] == [sent["turnId"]]
-        assert workers == {"items": []}
+        assert workers == {"items": [], "nextCursor": None}
         assert stopped == {"turnId": sent["turnId"], "status": "GENERATION_ABORTED"}
         gate.open()
         assert "0 problems" in sh(blocks("sh", "Health checks")[0], tmp_path, settings)

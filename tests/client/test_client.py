@@ -239,7 +239,7 @@ def test_upload_that_the_server_refuses_is_an_error_with_its_code(tmp_path: Path
         agent = client.create_agent("Law")
         for name, code, status in (
             ("large.txt", "PAYLOAD_TOO_LARGE", 413),
-            ("picture.png", "UNSUPPORTED_DOCUMENT", 415),
+            ("picture.png", "UNSUPPORTED_DOCUMENT", 422),
         ):
             with pytest.raises(ClientError) as refused:
                 client.upload(agent.id, [tmp_path / name])

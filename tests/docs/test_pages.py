@@ -1,7 +1,6 @@
 """What the documentation tells people to type and to write works, and prints what is shown."""
 
-import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -94,19 +93,3 @@ def test_every_link_leads_somewhere(page: Path):
         target = (page.parent / name).resolve() if name else page
         assert target.exists() or str(target.relative_to(ROOT)) in ELSEWHERE, link
         assert not anchor or anchor in anchors(target), link
-
-
-def notice_codes() -> Iterator[str]:
-    """The codes of the notices that our source gives."""
-    for path in (ROOT / "src").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            match node:
-                case ast.Call(func=ast.Name(id="Notice"), args=[ast.Constant(value=str(code)), *_]):
-                    yield code
-                case _:
-                    pass
-
-
-def test_every_notice_code_is_explained_to_who_writes_a_front_end():
-    table = (DOCS / "front-end.md").read_text()
-    assert {code for code in notice_codes() if f"| `{code}` |" not in table} == set()

@@ -65,12 +65,12 @@ async def test_host_without_a_model_is_warned_at_the_start_and_users_are_told(
     def nothing(name: str) -> None:
         """The package brings no demonstration model."""
 
-    monkeypatch.setattr("threadkeep.bootstrap.models.find_spec", nothing)
+    monkeypatch.setattr("threadkeep.bootstrap.models.weights_folder", nothing)
     chat = new_chat(tmp_path, gateway="local")
     async with chat.lifespan(), visiting(in_fastapi(chat, "/chat")) as client:
         assert "No model is connected." in caplog.text
         assert 'data-model="none"' in (await client.get("/chat/")).text
-        refusal(await client.post("/chat/api/chat", json={"content": "Hello"}), 503, "GATEWAY_NOT_CONFIGURED")
+        refusal(await client.post("/chat/api/chat", json={"content": "Hello"}), 409, "GATEWAY_NOT_CONFIGURED")
         assert (await client.get("/chat/api/chat/messages")).json()["items"] == []
 
 

@@ -103,10 +103,10 @@ READS_OF_A_REPLY: dict[str, ReadReply] = {
 }
 SENDS: dict[str, ReadReply] = {
     "sending by the AI SDK": request(
-        "POST", "/api/ai-sdk/chat", {"id": "{id}", "messages": _USED}, status=503
+        "POST", "/api/ai-sdk/chat", {"id": "{id}", "messages": _USED}, status=409
     ),
     "sending by AG-UI": request(
-        "POST", "/api/ag-ui/agent/default/run", _RUN | {"messages": _SAID}, status=503
+        "POST", "/api/ag-ui/agent/default/run", _RUN | {"messages": _SAID}, status=409
     ),
     "added items": request("POST", "/v1/conversations/{id}/items", _ADDED),
 }

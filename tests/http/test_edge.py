@@ -22,9 +22,7 @@ from tests.conftest import ONLY_SQLITE, SECRET, Api
 from tests.http.calls import new_agent, refusal
 from tests.http.document import operations
 from threadkeep import Settings, User, create_app
-from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import new_uuid
-from threadkeep.handling.errors import STATUSES, error_response
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.routes import ROUTES
 from threadkeep.version import __version__
@@ -415,7 +413,7 @@ async def test_every_response_carries_version_and_request_id(api: Api, alice: ht
         405: [await alice.put("/api/me"), await alice.put("/docs")],
         413: [await alice.post("/api/agents", content=b" " * 10_485_761)],
         422: [await alice.post("/api/agents", json={})],
-        503: [await alice.post("/api/chat", json={"content": "x"})],
+        409: [await alice.post("/api/chat", json={"content": "x"})],
     }
     for status, given in responses.items():
         for response in given:
@@ -603,16 +601,6 @@ async def test_without_sign_in_everyone_is_the_local_admin(tmp_path: Path):
         forged = await client.get("/api/me", headers={"Authorization": "Bearer garbage"})
         assert forged.json()["id"] == "local"
         assert (await client.get("/api/admin/audit")).status_code == 200
-
-
-@pytest.mark.parametrize("code", [code for code, status in STATUSES.items() if status == 503])
-def test_only_what_passes_by_itself_says_when_to_come_back(code: str):
-    kind = type("Told", (ThreadkeepError,), {"code": code})
-    response = error_response(kind("It is so."), request_id="1")
-    assert response.status_code == 503
-    assert ("retry-after" in response.headers) is (
-        code not in {"GATEWAY_NOT_CONFIGURED", "SECRET_KEY_REQUIRED"}
-    )
 
 
 # Length

@@ -87,7 +87,7 @@ async def filled(api: Api, client: httpx.AsyncClient, size: int) -> Json:
     now = await stored(api, conversation)
     for number in range(TURNS):
         now = await keep_turn(api.store, now, f"Question {number}", f"{number} é " + "x" * size)
-    made = await client.post(f"/api/conversations/{conversation['id']}/shares", json={})
+    made = await client.post(f"/api/conversations/{conversation['id']}/shares", json={"tools": True})
     return {**conversation, "token": made.json()["token"]}
 
 
@@ -348,7 +348,7 @@ async def test_message_with_thousands_of_siblings_is_read_with_the_nearest(
 ):
     agent = (await alice.get("/api/agents")).json()["items"][0]["id"]
     kept = await keep_tree(api.store, agent, [None] * 5_000)
-    made = await alice.post(f"/api/conversations/{kept.id}/shares", json={})
+    made = await alice.post(f"/api/conversations/{kept.id}/shares", json={"tools": True})
     alice.event_hooks = {}  # they check the response in the same slice
     async with watching_the_loop() as busy:
         response = await alice.get(path.format(id=kept.id, token=made.json()["token"]))

@@ -48,6 +48,7 @@ ThreadkeepError
 ├── BudgetExceeded                 a budget has no room; `details` has the budget
 ├── LimitNotAllowed                more than the operator allows; `details` has the limit
 ├── Conflict
+│   ├── ConversationChanging       other requests kept changing it; retrying helps
 │   ├── TurnInProgress
 │   ├── ImportInProgress           the user's previous import has not ended
 │   ├── ApprovalAnswered           the request already has a different answer
@@ -368,6 +369,13 @@ class Conflict(ThreadkeepError):
     code = "CONFLICT"
 
 
+class ConversationChanging(Conflict):
+    """Other requests kept changing the conversation; this one stored nothing, and retrying helps."""
+
+    def __init__(self) -> None:
+        super().__init__("Other requests changed the conversation at the same time. Try again.")
+
+
 class OtherUserSignedIn(Conflict):
     """This browser is signed in as somebody else, `details.userId`; a person must agree to switch."""
 
@@ -381,9 +389,7 @@ class InvitationEnded(ThreadkeepError):
 
 
 class TurnInProgress(Conflict):
-    """A turn is running in the conversation, and `details.turnId`, if it is there, is its id; or the
-    conversation is changing too quickly: try again.
-    """
+    """The agent is still answering; `details.turnId` is the turn's id."""
 
     code = "TURN_IN_PROGRESS"
 

@@ -32,6 +32,7 @@ STATUSES: dict[str, int] = {
     errors.CompactionNotFound.code: 404,
     errors.DocumentNotFound.code: 404,
     errors.ArtifactNotFound.code: 404,
+    errors.FileNotFound.code: 404,
     errors.UserNotFound.code: 404,
     errors.ModelNotFound.code: 404,
     errors.GatewayNotFound.code: 404,
@@ -55,6 +56,8 @@ STATUSES: dict[str, int] = {
     errors.AgentInCode.code: 409,
     errors.NotRerunnable.code: 409,
     errors.IllegalTransition.code: 409,
+    errors.GatewayNotConfigured.code: 409,
+    errors.SecretKeyRequired.code: 409,
     errors.OtherUserSignedIn.code: 409,
     errors.Conflict.code: 409,
     errors.EventsExpired.code: 410,
@@ -62,15 +65,14 @@ STATUSES: dict[str, int] = {
     errors.InvitationEnded.code: 410,
     errors.PreconditionFailed.code: 412,
     errors.PayloadTooLarge.code: 413,
-    errors.UnsupportedDocument.code: 415,
-    errors.UnsupportedFile.code: 415,
-    errors.UnsupportedImport.code: 415,
-    errors.FileNotFound.code: 404,
     errors.RangeNotSatisfiable.code: 416,
     errors.InvalidRequest.code: 422,
     errors.IdempotencyMismatch.code: 422,
     errors.ModelNotAllowed.code: 422,
     errors.LimitNotAllowed.code: 422,
+    errors.UnsupportedDocument.code: 422,
+    errors.UnsupportedFile.code: 422,
+    errors.UnsupportedImport.code: 422,
     errors.RateLimited.code: 429,
     errors.HeadersTooLarge.code: 431,
     errors.GenerationAborted.code: 499,
@@ -80,10 +82,8 @@ STATUSES: dict[str, int] = {
     errors.EffectUnknown.code: 502,
     errors.TooManySteps.code: 502,
     errors.GenerationInterrupted.code: 503,
-    errors.GatewayNotConfigured.code: 503,
     errors.AgentAbsent.code: 503,
     errors.ShuttingDown.code: 503,
-    errors.SecretKeyRequired.code: 503,
     errors.SignInUnavailable.code: 503,
     errors.StorageUnavailable.code: 503,
     errors.TooManyConnections.code: 503,
@@ -110,15 +110,8 @@ class ErrorResponse(msgspec.Struct, frozen=True):
     error: Annotated[ErrorBody, Meta(description="What went wrong, and what to do about it.")]
 
 
-# Temporary errors; the others with status 503 last until somebody fixes them.
-_PASSING = {
-    errors.StorageUnavailable.code,
-    errors.SignInUnavailable.code,
-    errors.AgentAbsent.code,
-    errors.ShuttingDown.code,
-    errors.GenerationInterrupted.code,
-    errors.TooManyConnections.code,
-}
+_RETRY_IN_A_SECOND = 503
+"""The status of temporary errors: a retry of the same request may succeed."""
 
 _OF_TURNS: dict[str, type[ThreadkeepError]] = {
     error.code: error
@@ -180,7 +173,7 @@ def domain_shape(error: ThreadkeepError, status: int, request_id: str) -> Shaped
 
 def error_response(error: ThreadkeepError, *, request_id: str, shape: ErrorShape = our_shape) -> Response:
     """An error as a response in a protocol's shape."""
-    code, status = error.code, STATUSES.get(error.code, 500)
+    status = STATUSES.get(error.code, 500)
     shaped = shape(error, status, request_id)
     response = Response(shaped.body, shaped.status or status, shaped.headers, media_type=shaped.media_type)
     if isinstance(error, errors.Unauthenticated | errors.UserRequired):
@@ -189,6 +182,6 @@ def error_response(error: ThreadkeepError, *, request_id: str, shape: ErrorShape
         response.headers["Retry-After"] = str(error.retry_after_s)
     if isinstance(error, errors.RangeNotSatisfiable):
         response.headers["Content-Range"] = f"bytes */{error.size}"
-    if code in _PASSING:
+    if status == _RETRY_IN_A_SECOND or isinstance(error, errors.ConversationChanging):
         response.headers["Retry-After"] = "1"
     return response

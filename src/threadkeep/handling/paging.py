@@ -15,7 +15,15 @@ P = TypeVar("P")
 V = TypeVar("V")
 
 Limit = Annotated[int, Meta(ge=1, le=200, description="The most items to return in one response.")]
-Offset = Annotated[int, Meta(ge=0, le=10**9, description="How many items to skip; prefer `cursor`.")]
+Offset = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=10**9,
+        description="Deprecated: how many items to skip. Send `cursor` instead.",
+        extra_json_schema={"deprecated": True},
+    ),
+]
 
 
 class PageQuery(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -85,7 +85,9 @@ def _operation(
 ) -> dict[str, Any]:
     name = getattr(route.handler, "__name__", route.path)
     operation: dict[str, Any] = {
-        "operationId": f"{name}_as_domain" if route.alias_of else name,
+        "operationId": f"{name}_as_{'domain' if _is_of_domain(route) else 'abort'}"
+        if route.alias_of
+        else name,
         "summary": route.summary,
         "tags": [route.tag],
         "parameters": _parameters(route, shape, components),
@@ -102,6 +104,10 @@ def _operation(
     if shape.files:
         operation["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FILES}}}
     return operation
+
+
+def _is_of_domain(route: Route) -> bool:
+    return route.path.startswith("/api/domains")
 
 
 def _security(route: Route) -> list[dict[str, list[str]]]:
@@ -229,7 +235,7 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
     by_status: dict[int, list[str]] = {}
     for error in _errors(route, shape):
         code = error.code
-        if route.alias_of and code == "AGENT_NOT_FOUND":
+        if _is_of_domain(route) and code == "AGENT_NOT_FOUND":
             code = "DOMAIN_NOT_FOUND"
         by_status.setdefault(STATUSES[code], []).append(code)
     for status, codes in sorted(by_status.items()):

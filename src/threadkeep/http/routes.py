@@ -1,5 +1,7 @@
 """The route table. OpenAPI is generated from it, so every route is documented."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 from threadkeep.domain.errors import (
@@ -117,6 +119,7 @@ _DOCUMENT = (AgentNotFound, DocumentNotFound, Forbidden)
 _CONVERSATION = (ConversationNotFound,)
 _TURN = (
     TurnInProgress,
+    Conflict,
     BudgetExceeded,
     ModelNotAllowed,
     ModelNotFound,
@@ -143,6 +146,10 @@ _CONVERSATION_LOCATION = {"Location": "The conversation."}
 _IDEMPOTENCY = {
     "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn, for as "
     "long as the conversation exists."
+}
+_CREATED_ONCE = {
+    "Idempotency-Key": "A key for this request. A retry with the same key never creates a second "
+    "conversation: 200 with the first one."
 }
 _RANGE = {
     "Range": "One range of bytes, such as `bytes=0-1023`; others are ignored.",
@@ -401,10 +408,7 @@ _TABLE = (
         "Conversations",
         201,
         (*_AGENT, ConversationNotFound, IdempotencyMismatch),
-        headers={
-            "Idempotency-Key": "A key for this request. A retry with the same key never creates a second "
-            "conversation: 200 with the first one."
-        },
+        headers=_CREATED_ONCE,
         also=(200,),
         gives=_CONVERSATION_LOCATION,
         scope=Scope.CHAT,
@@ -426,7 +430,19 @@ _TABLE = (
         gives=_CONVERSATION_LOCATION,
         scope=Scope.CHAT,
     ),
-    Route("GET", "/api/conversations", conversations.list_conversations, "Conversations"),
+    Route(
+        "POST",
+        "/api/conversations",
+        conversations.create_conversation_with,
+        "Conversations",
+        201,
+        (*_AGENT, ConversationNotFound, IdempotencyMismatch),
+        headers=_CREATED_ONCE,
+        also=(200,),
+        gives=_CONVERSATION_LOCATION,
+        scope=Scope.CHAT,
+    ),
+    Route("GET", "/api/conversations", conversations.list_conversations, "Conversations", errors=_AGENT),
     Route(
         "GET",
         "/api/conversations/{conversation_id}",
@@ -533,6 +549,15 @@ _TABLE = (
         scope=Scope.CHAT,
         stores="nothing",
     ),
+    Route(
+        "DELETE",
+        "/api/messages/{message_id}/feedback",
+        feedback.delete_feedback,
+        "Messages",
+        204,
+        (MessageNotFound, InvalidRequest),
+        scope=Scope.CHAT,
+    ),
     Route("GET", "/api/approvals", approvals.list_approvals, "Turns"),
     Route(
         "GET",
@@ -625,7 +650,7 @@ _TABLE = (
         "/api/conversations/{conversation_id}/path",
         conversations.choose_path,
         "Messages",
-        errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress),
+        errors=(*_CONVERSATION, MessageNotFound, PathChanged, TurnInProgress, Conflict),
         scope=Scope.CHAT,
         stores="nothing",
     ),
@@ -642,8 +667,8 @@ _TABLE = (
     ),
     Route(
         "POST",
-        "/api/conversations/{conversation_id}/abort",
-        turns.abort,
+        "/api/conversations/{conversation_id}/stop",
+        turns.stop_turn,
         "Turns",
         errors=_CONVERSATION,
         scope=Scope.CHAT,
@@ -920,8 +945,8 @@ _TABLE = (
     Route("GET", "/api/admin/turns", running_turns.list_running_turns, "Operating", errors=(Forbidden,)),
     Route(
         "POST",
-        "/api/admin/turns/{turn_id}/abort",
-        running_turns.abort_running_turn,
+        "/api/admin/turns/{turn_id}/stop",
+        running_turns.stop_running_turn,
         "Operating",
         errors=(Forbidden, TurnNotFound, TurnInProgress),
     ),
@@ -1026,9 +1051,15 @@ _TABLE = (
 )
 
 
-def _as_domain(route: Route) -> Route:
-    """The requirements call an agent a domain too: the same route under that name."""
-    return replace(route, path=route.path.replace("/api/agents", "/api/domains", 1), alias_of=route.path)
+_ABORTED = re.compile(r"/api/(?:conversations|admin/turns)/{\w+}/stop")
 
 
-ROUTES = (*_TABLE, *(_as_domain(route) for route in _TABLE if route.path.startswith("/api/agents")))
+def _second_names(route: Route) -> Iterator[Route]:
+    """The same route under the names of the requirements: an agent is a domain there, to stop is to abort."""
+    if route.path.startswith("/api/agents"):
+        yield replace(route, path=route.path.replace("/api/agents", "/api/domains", 1), alias_of=route.path)
+    if _ABORTED.fullmatch(route.path):
+        yield replace(route, path=f"{route.path.removesuffix('stop')}abort", alias_of=route.path)
+
+
+ROUTES = (*_TABLE, *(second for route in _TABLE for second in _second_names(route)))

@@ -9,7 +9,7 @@ from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import AddedMessage, Conversation
-from threadkeep.domain.errors import StorageConflict, TurnInProgress
+from threadkeep.domain.errors import ConversationChanging, StorageConflict
 from threadkeep.domain.ids import AgentId, IdempotencyKey
 from threadkeep.domain.message import Message, MessageRole, MessageWindow, check_user_content
 from threadkeep.domain.queued import WhenBusy
@@ -75,7 +75,7 @@ class AddedMessages:
             self._history.note(conversation.id)
             await self._turns.announce(UserEventType.CONVERSATION_CHANGED, grown)
             return messages
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     def check(self, agent: Agent, said: Sequence[AddedMessage]) -> None:
         """Refuses messages that can't be added to a conversation with an agent."""

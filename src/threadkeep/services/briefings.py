@@ -7,7 +7,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.briefing import Briefing, Priority
 from threadkeep.domain.errors import (
     BriefingNotFound,
-    Conflict,
+    ConversationChanging,
     InvalidRequest,
     RateLimited,
     StorageConflict,
@@ -128,7 +128,7 @@ class Briefings:
                 UserEvent(user.id, UserEventType.CONVERSATION_CHANGED, conversation.id)
             )
             return conversation.id, message.id
-        raise Conflict("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def _publish(self, type_: UserEventType, user_id: UserId, briefing_id: BriefingId) -> None:
         await self._user_events.publish(UserEvent(user_id, type_, briefing_id=briefing_id))

@@ -28,6 +28,7 @@ from threadkeep.domain.errors import (
     BudgetExceeded,
     CompactionNotFound,
     Conflict,
+    ConversationChanging,
     ConversationNotFound,
     GenerationTimeout,
     ModelNotAllowed,
@@ -128,7 +129,7 @@ class Compactions:
             except StorageConflict:
                 continue  # compacted, undone or moved to another path meanwhile: decide again
             return compaction
-        raise Conflict("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def compact_later(self, arguments: Mapping[str, Any]) -> None:
         """Compacts a conversation between two turns, if it still needs it. A job."""

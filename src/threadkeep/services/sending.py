@@ -15,6 +15,7 @@ from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn, Branch, Conversation
 from threadkeep.domain.errors import (
+    ConversationChanging,
     IdempotencyMismatch,
     InvalidRequest,
     MessageNotFound,
@@ -208,7 +209,7 @@ class Sending:
                     return await self._send_once(user, agent, place, message, key, claim)
                 except StorageConflict:
                     continue  # another writer was first: read and decide again
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     @asynccontextmanager
     async def _one_by_one(self, user: User, where: str | NewConversation | None) -> AsyncGenerator[None]:
@@ -273,7 +274,7 @@ class Sending:
                     return await self._starts.begin(user, agent, begun, claim)
                 except StorageConflict:
                     continue
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def regenerate(
         self,
@@ -333,7 +334,7 @@ class Sending:
                     return await self._starts.begin(user, agent, replace(begun, key=key), claim)
                 except StorageConflict:
                     continue
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def begun_before(
         self, user: User, where: Conversation | None, key: IdempotencyKey

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.approval import AllowedTool, ApprovalKind, OpenApproval
-from threadkeep.wire.view import Id, T, Time, View, rfc3339
+from threadkeep.wire.view import CompleteListView, Id, T, Time, View, rfc3339
 
 
 class ApprovalView(View, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class ApprovalView(View, frozen=True, kw_only=True):
     url: Annotated[str | UnsetType, Meta(description="The URL where the user answers.")] = UNSET
 
 
-class ApprovalsView(View, frozen=True, kw_only=True):
+class ApprovalsView(CompleteListView, frozen=True, kw_only=True):
     """The open requests of your turns, oldest first."""
 
     items: Annotated[Sequence[ApprovalView], Meta(description="All open requests, the oldest first.")]
@@ -51,7 +51,7 @@ class AllowedToolView(View, frozen=True, kw_only=True):
     allowed_at: Annotated[Time, Meta(description="When you allowed it for the conversation.")]
 
 
-class AllowedToolsView(View, frozen=True, kw_only=True):
+class AllowedToolsView(CompleteListView, frozen=True, kw_only=True):
     """The tools that you have allowed for a whole conversation, the latest one first."""
 
     items: Annotated[

@@ -8,7 +8,7 @@ from msgspec import Meta
 from threadkeep.domain.document import Chunk, Document, DocumentStatus
 from threadkeep.domain.markdown.plain_text import plain_text
 from threadkeep.ports.retriever import Hit
-from threadkeep.wire.view import CreatedAt, Id, OwnId, UpdatedAt, View, rfc3339
+from threadkeep.wire.view import CompleteListView, CreatedAt, Id, OwnId, UpdatedAt, View, rfc3339
 
 
 class DocumentView(View, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class PassagesView(View, frozen=True, kw_only=True):
     total: Annotated[int, Meta(description="How many passages the document has in all.")]
 
 
-class HitsView(View, frozen=True, kw_only=True):
+class HitsView(CompleteListView, frozen=True, kw_only=True):
     """The matches, best first."""
 
     items: Annotated[Sequence[HitView], Meta(description="The matching passages, the best first.")]

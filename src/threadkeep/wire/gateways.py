@@ -9,7 +9,7 @@ from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import MASK
 from threadkeep.ports.gateways import GatewayHealth, GatewayState, GatewayTest, SavedGateway
 from threadkeep.wire.models import PriceView, price_view
-from threadkeep.wire.view import Time, View, rfc3339
+from threadkeep.wire.view import CompleteListView, Time, View, rfc3339
 
 MaskedKey = Annotated[
     str | None, Meta(description="A mask in place of the key, or null. Send the mask back to keep the key.")
@@ -68,7 +68,7 @@ class GatewayView(View, frozen=True, kw_only=True):
     ] = UNSET
 
 
-class GatewaysView(View, frozen=True, kw_only=True):
+class GatewaysView(CompleteListView, frozen=True, kw_only=True):
     """All gateways."""
 
     items: Annotated[

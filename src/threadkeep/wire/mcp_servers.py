@@ -10,7 +10,7 @@ from threadkeep.domain.secret import MASK
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.mcp import ServerReport, ServerState
 from threadkeep.ports.tools import Tool
-from threadkeep.wire.view import View
+from threadkeep.wire.view import CompleteListView, View
 
 Masked = Annotated[
     Mapping[str, str],
@@ -66,7 +66,7 @@ class AgentToolView(McpToolView, frozen=True, kw_only=True):
     server: Annotated[str, Meta(description="The MCP server that offers it, as rules name it.")]
 
 
-class AgentToolsView(View, frozen=True, kw_only=True):
+class AgentToolsView(CompleteListView, frozen=True, kw_only=True):
     """An agent's tools, ours first."""
 
     items: Annotated[

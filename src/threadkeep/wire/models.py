@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from threadkeep.domain.model import Model
 from threadkeep.domain.money import TOKENS_PRICED, Price, amount_text
-from threadkeep.wire.view import View
+from threadkeep.wire.view import CompleteListView, View
 
 Amount = Annotated[str, Meta(examples=["3.00"])]
 
@@ -38,7 +38,7 @@ class ModelView(View, frozen=True, kw_only=True):
     default: Annotated[bool, Meta(description="Whether it answers if nobody chooses another.")]
 
 
-class ModelsView(View, frozen=True, kw_only=True):
+class ModelsView(CompleteListView, frozen=True, kw_only=True):
     """The models that you can choose, the default one first."""
 
     items: Annotated[

@@ -8,7 +8,17 @@ from msgspec import UNSET, Meta, UnsetType
 
 from threadkeep.domain.turn import TurnStatus, WaitsFor
 from threadkeep.wire.messages import CostView, FailureView, UsageView
-from threadkeep.wire.view import Id, OfAgent, OfConversation, OfTurn, OwnId, RunAlias, Time, View
+from threadkeep.wire.view import (
+    CompleteListView,
+    Id,
+    OfAgent,
+    OfConversation,
+    OfTurn,
+    OwnId,
+    RunAlias,
+    Time,
+    View,
+)
 
 
 class StartedTurnView(View, frozen=True, kw_only=True):
@@ -170,7 +180,7 @@ class BudgetView(View, frozen=True, kw_only=True):
     resets_at: Annotated[Time, Meta(description="When the next period begins, in UTC.")]
 
 
-class UsageReportView(View, frozen=True, kw_only=True):
+class UsageReportView(CompleteListView, frozen=True, kw_only=True):
     """Usage in groups, ordered by what they are grouped by, and your budgets."""
 
     items: Annotated[
@@ -245,7 +255,7 @@ class WorkerView(View, frozen=True, kw_only=True):
     is_draining: Annotated[bool, Meta(description="Whether it is about to stop and takes no more turns.")]
 
 
-class WorkersView(View, frozen=True, kw_only=True):
+class WorkersView(CompleteListView, frozen=True, kw_only=True):
     """All workers, on all nodes, the oldest first."""
 
     items: Annotated[Sequence[WorkerView], Meta(description="The workers of all nodes, the oldest first.")]

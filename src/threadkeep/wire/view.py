@@ -44,6 +44,12 @@ class PageView(View, Generic[T], frozen=True, kw_only=True):
     ]
 
 
+class CompleteListView(View, frozen=True, kw_only=True):
+    """The base of lists that are always whole, so that every list has the same shape."""
+
+    next_cursor: Annotated[None, Meta(description="Always null: the list is complete.")] = None
+
+
 @lru_cache(maxsize=16_384)  # clients load the latest pages again and again
 def rfc3339(milliseconds: int) -> str:
     """A time as RFC 3339 in UTC with milliseconds; the nearest valid one if necessary."""

@@ -209,8 +209,8 @@ async def shares(stage: Stage) -> None:
     stage.pace(turn)
     await stage.ended(turn)
     of, read = "/api/conversations/{conversation_id}/shares", "GET /api/shares/{token}"
-    whole = await stage.ask(f"POST {of}", conversation_id=conversation, body={})
-    said = await stage.ask(f"POST {of}", conversation_id=conversation, body={"tools": False})
+    whole = await stage.ask(f"POST {of}", conversation_id=conversation, body={"tools": True})
+    said = await stage.ask(f"POST {of}", conversation_id=conversation, body={})
     for body in ({"messageId": UNKNOWN}, {"expiresAt": "2001-01-01T00:00:00Z"}, {"expiresAt": "soon"}):
         await stage.call(f"POST {of}", conversation_id=conversation, body=body)
     await stage.call(f"POST {of}", conversation_id=conversation, body={}, user="bob")

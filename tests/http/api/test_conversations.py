@@ -520,6 +520,26 @@ async def test_ids_are_taken_in_capital_letters_too(alice: httpx.AsyncClient):
     assert (await alice.post(f"{path}/restore")).json()["id"] == conversation["id"]
 
 
+async def test_conversation_is_created_and_listed_by_its_agent(alice: httpx.AsyncClient):
+    agents = [await new_agent(alice) for _ in range(2)]
+    body, headers = {"agentId": agents[0]["id"].upper(), "title": "Trip"}, {"Idempotency-Key": "trip"}
+    made, again = [await alice.post("/api/conversations", json=body, headers=headers) for _ in range(2)]
+    assert (made.status_code, again.status_code) == (201, 200)
+    assert made.json() == again.json()
+    assert made.headers["location"] == f"/api/conversations/{made.json()['id']}"
+    below = await alice.post(
+        f"/api/agents/{agents[0]['id']}/conversations", json={"title": "Trip"}, headers=headers
+    )
+    assert below.json()["id"] == made.json()["id"], "the same request in its other form"
+    other = await new_conversation(alice, agents[1]["id"])
+    assert {it["id"] for it in await items(alice, "/api/conversations")} == {made.json()["id"], other["id"]}
+    of_one = await items(alice, "/api/conversations", agentId=agents[0]["id"].upper())
+    assert [it["id"] for it in of_one] == [made.json()["id"]]
+    refusal(await alice.get(f"/api/conversations?agentId={new_uuid()}"), 404, "AGENT_NOT_FOUND")
+    refusal(await alice.post("/api/conversations", json={"agentId": new_uuid()}), 404, "AGENT_NOT_FOUND")
+    refusal(await alice.post("/api/conversations", json={}), 422, "INVALID_REQUEST", "agentId")
+
+
 # The detail
 
 

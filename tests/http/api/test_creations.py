@@ -46,7 +46,7 @@ UNCOUNTED = {
     "decisions, stops, marks and what comes back": {
         "/api/turns/{turn_id}/approvals/{request_id}",
         "/api/messages/{message_id}/feedback",
-        "/api/conversations/{conversation_id}/abort",
+        "/api/conversations/{conversation_id}/stop",
         "/api/conversations/{conversation_id}/path",
         "/api/conversations/{conversation_id}/restore",
         "/api/conversations/{conversation_id}/session",
@@ -56,6 +56,7 @@ UNCOUNTED = {
         "/api/ag-ui/agent/{agent}/stop/{thread_id}",
         "/v1/responses/{response_id}/cancel",
     },
+    "nobody has signed in yet": {"/api/sign-in/invitation", "/api/sign-in/invitation/accept"},
     "work on what is there": {
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         "/api/agents/{agent_id}/documents/{document_id}/retry",

@@ -168,7 +168,7 @@ async def test_file_that_cannot_be_read_is_refused_with_all_that_came_with_it(
 ):
     files = [("files", ("good.txt", b"words")), ("files", (name, content))]
     response = await alice.post(f"/api/agents/{agent_id}/documents", files=files)
-    error = refusal(response, 415, "UNSUPPORTED_DOCUMENT", "fileName")
+    error = refusal(response, 422, "UNSUPPORTED_DOCUMENT", "fileName")
     assert name in error["message"]
     assert await items(alice, f"/api/agents/{agent_id}/documents") == []
     assert files_of(tmp_path) == []

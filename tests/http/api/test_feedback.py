@@ -45,6 +45,10 @@ async def test_rating_is_shown_with_the_answer_replaced_and_removed(api: Api, al
     assert (await rate(alice, conversation, "up")).status_code == 200
     assert (await answer(alice, conversation))["feedback"] == {"rating": "up", "note": "", "shareText": False}
     for _ in range(2):
+        assert (await alice.delete(f"/api/messages/{conversation.tip_id}/feedback")).status_code == 204
+    assert "feedback" not in await answer(alice, conversation)
+    await rate(alice, conversation, "up")
+    for _ in range(2):
         assert (await rate(alice, conversation, None)).status_code == 204
     assert "feedback" not in await answer(alice, conversation)
 

@@ -97,7 +97,7 @@ async def test_what_a_message_cannot_have_is_refused_by_name(
     api: Api, alice: httpx.AsyncClient, name: str, content: bytes, why: str
 ):
     response = await alice.post("/api/files", files=[("files", (name, content))])
-    assert response.status_code == 415, response.text
+    assert response.status_code == 422, response.text
     assert response.json()["error"]["code"] == "UNSUPPORTED_FILE"
     assert why in response.json()["error"]["message"]
 
@@ -443,7 +443,7 @@ async def test_file_of_any_stored_type_is_downloaded_as_bytes(
     conversation = replace(check_whole(whole).conversation, agent_id=agent.id)
     whole = replace(whole, conversation=conversation, payloads=[payload])
     await api.store.whole_conversations.add(whole, lambda _: b"x")
-    shared = await alice.post(f"/api/conversations/{conversation.id}/shares", json={})
+    shared = await alice.post(f"/api/conversations/{conversation.id}/shares", json={"tools": True})
     paths = ("/api/artifacts/", "/api/files/", f"/api/shares/{shared.json()['token']}/files/")
     for found in [await alice.get(f"{path}{payload.id}") for path in paths]:
         assert (found.status_code, found.content) == (200, b"x"), found.text

@@ -98,7 +98,7 @@ async def test_connected_gateway_answers_at_once_and_its_key_is_never_shown(
 ):
     caplog.set_level(logging.DEBUG)
     conversation = (await new_conversation(alice, (await new_agent(alice))["id"], title="t"))["id"]
-    refusal(await ask(alice, conversation), 503, "GATEWAY_NOT_CONFIGURED")
+    refusal(await ask(alice, conversation), 409, "GATEWAY_NOT_CONFIGURED")
     response = await admin.post(PATH, json=body_for(provider))
     shown = response.json()
     assert response.headers["etag"] == '"1"'

@@ -70,7 +70,7 @@ async def failure(client: httpx.AsyncClient, content: bytes, name: str = "export
         assert (run["status"], run["error"]["code"]) == ("FAILED", "UNSUPPORTED_IMPORT")
         assert run["imported"] == 0
         return run["error"]["reason"]
-    return refusal(begun, 415, "UNSUPPORTED_IMPORT", "files")["details"]["reason"]
+    return refusal(begun, 422, "UNSUPPORTED_IMPORT", "files")["details"]["reason"]
 
 
 async def test_export_is_imported_once_with_the_chosen_agent_and_can_be_found(

@@ -599,6 +599,6 @@ async def test_secret_is_not_stored_without_a_key_on_a_shared_database(postgres:
         async with api.as_user("root", admin=True) as admin:
             path = await with_servers(admin, docs={"url": DOCS["url"]})
             before = (await admin.get(path)).json()
-            error = refusal(await save(admin, path, docs=DOCS), 503, "SECRET_KEY_REQUIRED")
+            error = refusal(await save(admin, path, docs=DOCS), 409, "SECRET_KEY_REQUIRED")
             assert "THREADKEEP_SECRET_KEY" in error["message"]
             assert (await admin.get(path)).json() == before

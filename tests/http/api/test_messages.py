@@ -596,12 +596,12 @@ async def test_content_longer_than_the_agent_takes_is_refused(alice: httpx.Async
     )
     assert error["details"] == {"most": 10_000, "length": 10_001}
     # Characters count, however many bytes they have.
-    refusal(await alice.post(path, json={"content": "🙂" * 10_000}), 503, "GATEWAY_NOT_CONFIGURED")
+    refusal(await alice.post(path, json={"content": "🙂" * 10_000}), 409, "GATEWAY_NOT_CONFIGURED")
     agent = f"/api/agents/{conversation['agentId']}"
     await alice.patch(agent, json={"settings": {"maxMessageChars": 5}})
     refusal(await alice.post(path, json={"content": "123456"}), 400, "MESSAGE_TOO_LONG", "content")
     await alice.patch(agent, json={"settings": {"maxMessageChars": 0}})
-    refusal(await alice.post(path, json={"content": "x" * 1_000_000}), 503, "GATEWAY_NOT_CONFIGURED")
+    refusal(await alice.post(path, json={"content": "x" * 1_000_000}), 409, "GATEWAY_NOT_CONFIGURED")
 
 
 async def test_valid_message_is_told_that_no_model_is_configured_and_leaves_no_trace(
@@ -611,7 +611,7 @@ async def test_valid_message_is_told_that_no_model_is_configured_and_leaves_no_t
     before = (await alice.get(path)).json()
     for content in ("你好", " \u200bx", "\u3000。"):
         refusal(
-            await alice.post(f"{path}/messages", json={"content": content}), 503, "GATEWAY_NOT_CONFIGURED"
+            await alice.post(f"{path}/messages", json={"content": content}), 409, "GATEWAY_NOT_CONFIGURED"
         )
     assert (await alice.get(path)).json() == before
 
@@ -622,7 +622,7 @@ async def test_valid_message_is_told_that_no_model_is_configured_and_leaves_no_t
 async def test_chat_is_the_main_conversation_with_the_default_agent(
     api: Api, alice: httpx.AsyncClient, bob: httpx.AsyncClient
 ):
-    refusal(await alice.post("/api/chat", json={"content": "x" * 200_000}), 503, "GATEWAY_NOT_CONFIGURED")
+    refusal(await alice.post("/api/chat", json={"content": "x" * 200_000}), 409, "GATEWAY_NOT_CONFIGURED")
     assert await items(alice, "/api/conversations") == []
     conversation = await main_chat(alice)
     assert conversation["isMain"] is True
@@ -672,7 +672,7 @@ async def test_deleted_chat_begins_anew(api: Api, alice: httpx.AsyncClient):
     await keep_turn(api.store, await stored(api, conversation), "?", "!")
     await alice.delete(f"/api/conversations/{conversation['id']}")
     assert (await alice.get("/api/chat/messages")).json()["items"] == []
-    refusal(await alice.post("/api/chat", json={"content": "x"}), 503, "GATEWAY_NOT_CONFIGURED")
+    refusal(await alice.post("/api/chat", json={"content": "x"}), 409, "GATEWAY_NOT_CONFIGURED")
     assert await items(alice, "/api/conversations") == []
     assert (await main_chat(alice))["id"] != conversation["id"]
 

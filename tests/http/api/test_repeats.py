@@ -20,7 +20,7 @@ from threadkeep.http.protocols import FOREIGN_ROUTES
 from threadkeep.http.routes import ROUTES
 from threadkeep.testing import Gate, Say, ScriptedModel, Wait, until
 
-NEW_CONVERSATION = "/api/agents/{agent_id}/conversations"
+NEW_CONVERSATIONS = {"/api/agents/{agent_id}/conversations", "/api/conversations"}
 """The key is stored with the conversation (`test_conversations`)."""
 CREATES_NOTHING = {
     "tests what is there": {
@@ -33,16 +33,19 @@ CREATES_NOTHING = {
         "/api/conversations/{conversation_id}/restore",
         "/api/conversations/{conversation_id}/session",
         "/api/conversations/{conversation_id}/path",
-        "/api/conversations/{conversation_id}/abort",
+        "/api/conversations/{conversation_id}/stop",
         "/api/imports/{import_id}/stop",
         "/api/messages/{message_id}/feedback",
         "/api/briefings/{briefing_id}/read",
-        "/api/admin/turns/{turn_id}/abort",
+        "/api/admin/turns/{turn_id}/stop",
         "/api/ag-ui/agent/{agent}/stop/{thread_id}",
         "/v1/responses/{response_id}/cancel",
         "/v1/conversations/{conversation}",
+        "/api/admin/users/{user_id}/suspend",
+        "/api/admin/users/{user_id}/unsuspend",
     },
-    "reads": {"/api/ag-ui/agent/{agent}/connect"},
+    "an invitation signs in once": {"/api/sign-in/invitation/accept"},
+    "reads": {"/api/ag-ui/agent/{agent}/connect", "/api/sign-in/invitation"},
     "is created once because of an id: of the request, the run, the briefing": {
         "/api/turns/{turn_id}/approvals/{request_id}",
         "/api/conversations/{conversation_id}/executions",
@@ -52,7 +55,9 @@ CREATES_NOTHING = {
 """Why a repetition creates nothing, without a key."""
 TAKES_NONE = {"/mcp"}
 """Creates something and takes no key: `docs/concepts.md` says so. An SDK's own retry is recognized."""
-SHOWS_A_SECRET = {"/api/keys", "/api/conversations/{conversation_id}/shares"}
+INVITES = {"/api/admin/invitations"}
+"""For operators who sign people in by invitations."""
+SHOWS_A_SECRET = {"/api/keys", "/api/conversations/{conversation_id}/shares", *INVITES}
 HEADERS = {"Idempotency-Key": "6f1c"}
 
 
@@ -62,7 +67,7 @@ def test_every_route_that_creates_something_takes_the_key():
     assert {it.path for it in posts if it.creates} == KEEPS_RESPONSE | SHOWS_A_SECRET
     assert {it.path for it in posts if it.creates and it.shows_secret} == SHOWS_A_SECRET
     with_turns = {it.path for it in posts if it.begins_turn or "Idempotency-Key" in it.headers}
-    assert with_turns == BEGINS_A_TURN | {NEW_CONVERSATION}
+    assert with_turns == BEGINS_A_TURN | NEW_CONVERSATIONS
     taking = KEEPS_RESPONSE | SHOWS_A_SECRET | with_turns
     assert {it.path for it in posts} - taking == others, (
         "say here whether a repetition would create something"
@@ -218,9 +223,11 @@ async def test_secret_that_is_shown_once_is_not_kept_and_no_second_one_is_made(a
     alice = api.as_user("alice")
     shared = (await new_conversation(alice))["id"]
     await alice.post(f"/v1/conversations/{shared}/items", json={"items": [ITEM]})
-    posts = {"/api/keys": {"name": "Report", "scopes": ["read"]}}
-    posts["/api/conversations/{conversation_id}/shares"] = {}
-    assert posts.keys() == SHOWS_A_SECRET
+    posts: dict[str, dict[str, Any]] = {
+        "/api/keys": {"name": "Report", "scopes": ["read"]},
+        "/api/conversations/{conversation_id}/shares": {},
+    }
+    assert posts.keys() == SHOWS_A_SECRET - INVITES
     for number, (route, body) in enumerate(posts.items()):
         path, headers = route.format(conversation_id=shared), {"Idempotency-Key": f"key-{number}"}
         first, second = [await alice.post(path, json=body, headers=headers) for _ in range(2)]

@@ -46,7 +46,7 @@ async def test_admin_sees_and_stops_a_turn(talk: Talk, model: ScriptedModel):
     reply = (await talk.messages(conversation_id))[-1]
     assert (reply["content"], reply["status"]) == (WORDS, "CANCELLED")
     assert (await talk.client.get("/api/admin/turns")).json()["items"] == []
-    again = await talk.client.post(f"/api/admin/turns/{turn_id}/abort")
+    again = await talk.client.post(f"/api/admin/turns/{turn_id}/stop")
     assert again.json() == {"turnId": turn_id, "status": "IDLE"}
     # Who did it is written down, once.
     told = await items(talk.client, "/api/admin/audit")
@@ -67,7 +67,7 @@ async def test_admin_stops_a_turn_that_waits_for_its_user(talk: Talk, model: Scr
     (listed,) = (await talk.client.get("/api/admin/turns?waitsFor=person")).json()["items"]
     assert (listed["id"], listed["state"], listed["waitsFor"]) == (turn_id, "waiting", "person")
     assert (await talk.client.get("/api/admin/turns?waitsFor=nothing")).json()["items"] == []
-    stopped = await talk.client.post(f"/api/admin/turns/{turn_id}/abort")
+    stopped = await talk.client.post(f"/api/admin/turns/{turn_id}/stop")
     assert stopped.json() == {"turnId": turn_id, "status": "GENERATION_ABORTED"}
     assert (await talk.messages(conversation_id))[-1]["status"] == "CANCELLED"
 

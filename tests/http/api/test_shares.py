@@ -223,7 +223,7 @@ async def test_images_and_tools_are_shared_as_the_owner_chose(
     approval = f"/api/turns/{request['turnId']}/approvals/{request['requestId']}"
     await talk.client.post(approval, json={"action": "allow"})
     await talk.events(request["turnId"])
-    whole, said = await share(talk.client, id_), await share(talk.client, id_, tools=False)
+    whole, said = await share(talk.client, id_, tools=True), await share(talk.client, id_)
     await send(talk, id_, "And this?", unshared["id"])
     view = await read(talk.client, whole)
     (call,) = [part for part in view["messages"][1]["parts"] if part["type"] == "tool_call"]
@@ -281,7 +281,7 @@ async def test_replay_ends_as_the_reply_ended_and_names_nothing_else(
     await stopping.reached()
     assert (await talk.client.post(f"/api/conversations/{id_}/abort")).is_success
     await talk.events(stopped)
-    made = await share(talk.client, id_)
+    made = await share(talk.client, id_, tools=True)
     shared = await talk.client.get(f"/api/shares/{made['token']}")
     ends = {it["number"]: it["status"] for it in shared.json()["messages"] if it["role"] == "assistant"}
     assert list(ends.values()) == ["FAILED", "CANCELLED"]

@@ -148,7 +148,7 @@ async def test_stopping_keeps_the_text(talk: Talk, model: ScriptedModel):
             break
     stopped = (await talk.client.post(f"/api/conversations/{conversation}/abort")).json()
     assert (stopped["status"], stopped["content"]) == ("GENERATION_ABORTED", "half an ans")
-    again = await talk.client.post(f"/api/conversations/{conversation}/abort")
+    again = await talk.client.post(f"/api/conversations/{conversation}/stop")
     assert again.json() == {"status": "IDLE"}
     events = await talk.events(turn_id)
     assert (events[-1]["type"], events[-1]["status"]) == ("done", "CANCELLED")

@@ -42,6 +42,14 @@ class ConversationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid
     ] = {}
 
 
+class NewConversationBody(
+    ConversationBody, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """The conversation to create, and with which agent."""
+
+    agent_id: Annotated[str, Meta(description="The agent to talk to, from `GET /api/agents`.")]
+
+
 class ConversationPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """The fields to change: a JSON merge patch. A null `title` removes the user's own title."""
 
@@ -72,6 +80,14 @@ class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
     pinned: Annotated[
         bool | None, Meta(description="`true` for those that are pinned, `false` for the others.")
     ] = None
+
+
+class OwnConversationQuery(
+    ConversationQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
+    """Which conversations to list, with which agent."""
+
+    agent_id: Annotated[str | None, Meta(description="Only conversations with this agent.")] = None
 
 
 class MessageQuery(PageQuery, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -124,6 +140,19 @@ async def create_conversation(
     request: RequestContext, *, agent_id: str, body: ConversationBody
 ) -> ViewResponse[ConversationView]:
     """Start another conversation with an agent. The same `Idempotency-Key` never starts a second one."""
+    return await _create(request, agent_id, body)
+
+
+async def create_conversation_with(
+    request: RequestContext, *, body: NewConversationBody
+) -> ViewResponse[ConversationView]:
+    """Start a conversation with the agent `agentId`, as `POST /api/agents/{agent_id}/conversations` does."""
+    return await _create(request, body.agent_id, body)
+
+
+async def _create(
+    request: RequestContext, agent_id: str, body: ConversationBody
+) -> ViewResponse[ConversationView]:
     conversation, made = await request.services.conversations.create(
         request.user,
         agent_id,
@@ -147,10 +176,11 @@ async def list_agent_conversations(
 
 
 async def list_conversations(
-    request: RequestContext, *, query: ConversationQuery
+    request: RequestContext, *, query: OwnConversationQuery
 ) -> PageView[ConversationView]:
-    """List your conversations, latest activity first."""
-    return await _conversation_page(request, None, query)
+    """List your conversations, latest activity first; with `agentId`, those with one agent."""
+    agent_id = query.agent_id and AgentId(query.agent_id.lower())
+    return await _conversation_page(request, agent_id or None, query)
 
 
 async def get_conversation(request: RequestContext, *, conversation_id: str) -> ConversationDetailView:

@@ -53,6 +53,11 @@ async def rate_message(
     return feedback_view(rated) if rated else None
 
 
+async def delete_feedback(request: RequestContext, *, message_id: str) -> None:
+    """Remove your rating of an answer, with its note."""
+    await request.services.feedback.rate(request.user, message_id, None, note="", share_text=False)
+
+
 async def list_feedback(
     request: RequestContext, *, agent_id: str, query: FeedbackQuery
 ) -> PageView[RatedAnswerView]:

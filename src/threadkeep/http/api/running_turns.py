@@ -45,7 +45,7 @@ async def list_running_turns(
     return pager.page(found, lambda turn: turn.id, _views)
 
 
-async def abort_running_turn(request: RequestContext, *, turn_id: str) -> StoppedTurnView:
+async def stop_running_turn(request: RequestContext, *, turn_id: str) -> StoppedTurnView:
     """Stop any user's turn and keep its partial answer. For admins; the audit log records it."""
     stopped = await request.services.running_turns.abort(request.user, turn_id)
     return StoppedTurnView(turn_id=turn_id.lower(), status="GENERATION_ABORTED" if stopped else "IDLE")

@@ -32,7 +32,7 @@ class ShareBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     ] = None
     tools: Annotated[
         bool, Meta(description="Whether to show tool calls, passages found and thoughts, too.")
-    ] = True
+    ] = False
     expires_at: Annotated[
         Annotated[datetime, Meta(tz=True)] | None,
         Meta(description="When the link stops working; by default, when you revoke it."),

@@ -237,7 +237,7 @@ async def send_chat(request: RequestContext, *, query: SendQuery, body: ChatBody
     return await _send(request, NewConversation(agent.id, is_main=True), query, message)
 
 
-async def abort(request: RequestContext, *, conversation_id: str) -> AbortView:
+async def stop_turn(request: RequestContext, *, conversation_id: str) -> AbortView:
     """Stop the turn running in a conversation and keep its partial answer. `IDLE` if none is running."""
     aborted = await request.services.turns.abort(request.user, conversation_id)
     if aborted is None:

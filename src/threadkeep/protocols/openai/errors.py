@@ -78,6 +78,6 @@ def _is_tried_in_vain(error: ThreadkeepError) -> bool:
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:
     """The shape of errors under `/v1`."""
     status = status_of(error)
-    stays = status == 409 or _is_tried_in_vain(error)
+    stays = (status == 409 and not isinstance(error, errors.ConversationChanging)) or _is_tried_in_vain(error)
     body = msgspec.json.encode(body_of(error, status)) + b"\n"
     return ShapedError(body, headers=NO_RETRY if stays else {}, status=status)

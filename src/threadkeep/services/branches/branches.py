@@ -10,7 +10,13 @@ from threadkeep.clock import Clock
 from threadkeep.domain.agent import ConversationMode
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Branch, Conversation, WholeConversation
-from threadkeep.domain.errors import Conflict, MessageNotFound, StorageConflict, TurnInProgress
+from threadkeep.domain.errors import (
+    Conflict,
+    ConversationChanging,
+    MessageNotFound,
+    StorageConflict,
+    TurnInProgress,
+)
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import ENDS, Message, MessageWindow
 from threadkeep.domain.user import User
@@ -88,7 +94,7 @@ class Branches:
                 continue  # another writer was first: read and decide again
             await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
             return await own_conversation(self._store, user, conversation_id)
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def take_back(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """Ends the active path before its last message, which must be this one; the message stays stored."""
@@ -104,7 +110,7 @@ class Branches:
                 continue
             await self._turns.announce(UserEventType.CONVERSATION_CHANGED, conversation)
             return await own_conversation(self._store, user, conversation_id)
-        raise TurnInProgress("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def fork(self, user: User, conversation_id: str, message_id: str) -> Conversation:
         """Starts a new conversation with everything up to a message; the original is unchanged."""
@@ -115,7 +121,7 @@ class Branches:
                     self._history.note(copy.id)
                     await self._turns.announce(UserEventType.CONVERSATION_CREATED, copy)
                     return copy
-        raise Conflict("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def _fork_once(self, user: User, conversation_id: str, message_id: str) -> Conversation | None:
         """The copy; None if the path has changed meanwhile."""

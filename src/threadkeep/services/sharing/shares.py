@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from threadkeep.clock import Clock
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
-    Conflict,
+    ConversationChanging,
     FileNotFound,
     Forbidden,
     LimitNotAllowed,
@@ -124,7 +124,7 @@ class Shares:
                 return snapshot
             # the path changed or was purged while we read it: read again
             conversation = await own_conversation(self._store, user, conversation.id)
-        raise Conflict("The conversation is changing too quickly. Try again.")
+        raise ConversationChanging
 
     async def list(self, user: User, conversation_id: str) -> Sequence[Share]:
         """The shares of one of the user's conversations, newest first, expired ones too."""

@@ -169,6 +169,7 @@ export interface AgentToolView {
 
 /** An agent's tools, ours first. */
 export interface AgentToolsView {
+  nextCursor?: null;
   items: AgentToolView[];
 }
 
@@ -207,6 +208,7 @@ export interface AllowedToolView {
 
 /** The tools that you have allowed for a whole conversation, the latest one first. */
 export interface AllowedToolsView {
+  nextCursor?: null;
   items: AllowedToolView[];
 }
 
@@ -257,6 +259,7 @@ export interface ApprovalView {
 
 /** The open requests of your turns, oldest first. */
 export interface ApprovalsView {
+  nextCursor?: null;
   items: ApprovalView[];
 }
 
@@ -738,6 +741,7 @@ export interface GatewayView {
 
 /** All gateways. */
 export interface GatewaysView {
+  nextCursor?: null;
   items: GatewayView[];
 }
 
@@ -767,6 +771,7 @@ export interface HitView {
 
 /** The matches, best first. */
 export interface HitsView {
+  nextCursor?: null;
   items: HitView[];
   notice: string | null;
 }
@@ -1060,7 +1065,15 @@ export interface ModelView {
 
 /** The models that you can choose, the default one first. */
 export interface ModelsView {
+  nextCursor?: null;
   items: ModelView[];
+}
+
+/** The conversation to create, and with which agent. */
+export interface NewConversationBody {
+  title?: string | null;
+  metadata?: Record<string, unknown>;
+  agentId: string;
 }
 
 /** Whom to invite. */
@@ -1825,6 +1838,7 @@ export interface UploadedFilesView {
 
 /** Usage in groups, ordered by what they are grouped by, and your budgets. */
 export interface UsageReportView {
+  nextCursor?: null;
   items: UsageSumView[];
   budgets?: BudgetView[];
 }
@@ -1909,5 +1923,6 @@ export interface WorkerView {
 
 /** All workers, on all nodes, the oldest first. */
 export interface WorkersView {
+  nextCursor?: null;
   items: WorkerView[];
 }

@@ -16,7 +16,7 @@ const WAITS_MS = [1000, 2000, 4000, 8000, 15_000, 30_000, 60_000];
 /** Refusals that pass: too early, too many, too slow. */
 const PASSING = new Set([408, 425, 429]);
 
-/** Errors of a server that no later attempt would change. */
+/** 5xx of servers before 0.2 that no later attempt would change. */
 const LASTING = new Set(["GATEWAY_NOT_CONFIGURED"]);
 
 /** The one refusal that is final even from a proxy, which sends no code. */
@@ -29,6 +29,6 @@ export function verdictOn(error: unknown, attempts: number): Verdict {
   const { status, code, retryAfterMs } = error;
   if (status === 401) return { kind: "signed-out" };
   const isForeign = code === NO_CODE && status !== TOO_LARGE;
-  const passes = isForeign || PASSING.has(status) || (status >= 500 && !LASTING.has(code));
+  const passes = isForeign || retryAfterMs !== null || PASSING.has(status) || (status >= 500 && !LASTING.has(code));
   return passes ? { kind: "again", afterMs: Math.max(wait, retryAfterMs ?? 0) } : { kind: "final", error };
 }

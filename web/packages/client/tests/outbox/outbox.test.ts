@@ -591,14 +591,16 @@ it("deletes what one user has not sent, and nothing else", async () => {
 });
 
 describe("a failure", () => {
-  const of = (status: number, code: string) => verdictOn(refused(status, code), 1).kind;
+  const of = (status: number, code: string, retryAfterMs?: number) => verdictOn(refused(status, code, retryAfterMs), 1).kind;
 
   it("is final only if the server itself says something that lasts", () => {
     expect(of(503, "STORAGE_UNAVAILABLE")).toBe("again");
     expect(of(500, "INTERNAL_ERROR")).toBe("again");
     expect(of(404, "INTERNAL_ERROR")).toBe("again"); // a proxy's page
     expect(of(413, "INTERNAL_ERROR")).toBe("final"); // a proxy's limit
-    expect(of(503, "GATEWAY_NOT_CONFIGURED")).toBe("final");
+    expect(of(409, "CONFLICT", 1000)).toBe("again"); // other requests changed the conversation at the same time
+    expect(of(409, "GATEWAY_NOT_CONFIGURED")).toBe("final");
+    expect(of(503, "GATEWAY_NOT_CONFIGURED")).toBe("final"); // from a server before 0.2
     expect(of(401, "UNAUTHENTICATED")).toBe("signed-out");
     expect(of(403, "FORBIDDEN")).toBe("final");
   });

@@ -1,0 +1,149 @@
+"""docs/limits.md says the numbers of the source, and has every setting that is a limit."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.docs.pages import DOCS
+from threadkeep import Settings
+from threadkeep.agents.agent import MOST_STEPS
+from threadkeep.agents.state import MOST_STATE_BYTES
+from threadkeep.agents.turn import MOST_FILE_BYTES
+from threadkeep.context import attachments, prompt
+from threadkeep.domain import (
+    agent,
+    client_tool,
+    conversation,
+    feedback,
+    image,
+    key,
+    mcp,
+    memory,
+    queued,
+    tool_rules,
+    user,
+)
+from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.sharing import share
+from threadkeep.engine import tools
+from threadkeep.engine.code import running
+from threadkeep.handling import bodies, idempotency, uploads
+from threadkeep.handling.paging import PageQuery
+from threadkeep.http import edge
+from threadkeep.http.api import conversations
+from threadkeep.ports.tools import MOST_RESULT_BYTES
+from threadkeep.retrieval import extract, index
+from threadkeep.runtime import user_events
+from threadkeep.services import briefings, files, gateways
+from threadkeep.services.replies import resumed_turns
+from threadkeep.services.sign_in import attempts
+from threadkeep.storage import messages, siblings
+from threadkeep.storage.sign_in import sessions
+from threadkeep.wire import json_shape, programs
+
+PAGE = (DOCS / "limits.md").read_text(encoding="utf-8")
+ROWS = {
+    what.strip(): (limit.strip(), setting.strip())
+    for what, limit, setting, _ in re.findall(
+        r"^\| (?!what )(.+?) \| (.+?) \|(.*?)\|(.*)\|$", PAGE, re.MULTILINE
+    )
+}
+DEFAULTS = Settings.load({})
+OF_AN_AGENT = AgentSettings()
+UNITS = {"KB": 1024, "MB": 1024**2, "GB": 1024**3, "minutes": 60}
+FIXED = {
+    "uploaded files that no message has": files.MOST_UNSENT,
+    "API keys": key.MOST_KEYS,
+    "life of a key with the scope `admin`": key.MOST_ADMIN_DAYS,
+    "agents of one key": key.MOST_AGENTS,
+    "unread briefings of one agent": briefings.MOST_UNREAD,
+    "browsers signed in at once": sessions.MOST_SESSIONS,
+    "instructions to every agent": user.MOST_INSTRUCTION_CHARACTERS,
+    "wrong invitations from one address in a minute": attempts.MOST_FAILURES,
+    "files of a message": files.MOST_FILES_OF_A_MESSAGE,
+    "a conversation's queue": queued.MOST_QUEUED,
+    "versions of a message that `siblings` lists": siblings.MOST_SIBLINGS,
+    "a title": conversation.MOST_TITLE_CHARACTERS,
+    "`metadata` of a conversation": conversations.MOST_METADATA_BYTES,
+    "a note of feedback": feedback.MOST_NOTE_CHARACTERS,
+    "shares of a conversation": share.MOST_SHARES,
+    "a component of the prompt": prompt.MOST_COMPONENT_CHARACTERS,
+    "the whole prompt": prompt.MOST_PROMPT_CHARACTERS,
+    "tools that a model gets": tools.MOST_TOOLS,
+    "tools that a request brings": client_tool.MOST_CLIENT_TOOLS,
+    "their descriptions and parameters together": client_tool.MOST_BYTES,
+    "a tool's result": MOST_RESULT_BYTES,
+    "a file from a tool": MOST_FILE_BYTES,
+    "attempts to resume it after crashes": resumed_turns.MOST_ATTEMPTS,
+    "a name": agent.MOST_NAME_CHARACTERS,
+    "MCP servers": mcp.MOST_SERVERS,
+    "rules for tools": tool_rules.MOST_RULES,
+    "models to choose from, fallbacks": agent.MOST_MODELS,
+    "starters": agent.MOST_STARTERS,
+    "characters of a starter": agent.MOST_STARTER_CHARACTERS,
+    "a memory": memory.MOST_CHARACTERS,
+    "steps of a turn": running.MOST_STEPS,
+    "open steps at once": programs.MOST_OPEN_CLAIMS,
+    "a step's result, the state": MOST_STATE_BYTES,
+    "a file that it attaches": MOST_FILE_BYTES,
+    "files of one upload": uploads.MOST_FILES,
+    "pixels of an image": image.MOST_PIXELS,
+    "pages of a document": extract.MOST_PAGES,
+    "text of a file in a message": attachments.MOST_CHARACTERS,
+    "a search in documents": index.MOST_QUERY_CHARACTERS,
+    "body with an agent, a prompt, a briefing or a rerun": bodies.MEDIUM_BODY_BYTES,
+    "any other body": bodies.SMALL_BODY_BYTES,
+    "values in a body of JSON": json_shape.MOST_VALUES,
+    "URL and headers": edge.MOST_HEADER_BYTES,
+    "`limit` of a list": 200,
+    "an `Idempotency-Key`": idempotency.MOST_KEY_CHARACTERS,
+    "a page of messages": messages.MOST_PAGE_BYTES,
+    "the stream of `/api/me/events`": user_events.MOST_OPEN_S,
+    "provider connections made on the page": gateways.MOST_GATEWAYS,
+}
+OF_AGENTS = {
+    "maxMessageChars": OF_AN_AGENT.max_message_chars,
+    "maxIterations": OF_AN_AGENT.max_iterations,
+    "generationTimeoutS": OF_AN_AGENT.generation_timeout_s,
+    "approvalTimeoutS": OF_AN_AGENT.approval_timeout_s / 86400,
+    "contextMessages": OF_AN_AGENT.context_messages,
+    "toolResultTokens": OF_AN_AGENT.tool_result_tokens,
+    "retrievalTopK": OF_AN_AGENT.retrieval_top_k,
+}
+
+
+def number(text: str) -> float | None:
+    """The first number of a limit, in bytes or seconds if it has such a unit."""
+    found = re.match(r"([\d,]+)(?: (\w+))?", text)
+    return int(found[1].replace(",", "")) * UNITS.get(found[2], 1) if found else None
+
+
+@pytest.mark.parametrize("what", ROWS)
+def test_limit_is_the_one_of_the_source(what: str):
+    limit, setting = ROWS[what]
+    found = number(limit)
+    names = re.findall(r"`([^`]+)`", setting)
+    if what in FIXED:
+        assert found == FIXED[what]
+    elif own := [it for it in names if it in OF_AGENTS]:
+        assert found == OF_AGENTS[own[0]]
+    elif found is None:
+        assert limit in {"none", "the model's"}
+    else:
+        assert found == getattr(DEFAULTS, names[0].lower())
+
+
+def test_page_has_every_setting_that_limits_something():
+    told = {name for _, setting in ROWS.values() for name in re.findall(r"`([A-Z_]+)`", setting)}
+    words = ("MAX_", "USER_", "_TTL_", "_TIMEOUT_", "MOST_")
+    values: dict[str, Any] = {name.upper(): getattr(DEFAULTS, name) for name in Settings.__struct_fields__}
+    limits = {it for it, value in values.items() if any(word in it for word in words)}
+    assert limits - told - {"USER_TABLE"} == set()
+    assert told <= values.keys()
+
+
+def test_lists_and_agents_in_code_have_the_defaults_of_the_source():
+    assert f"200; {PageQuery().limit} by default" in PAGE
+    assert f"up to {MOST_STEPS:,}" in PAGE
+    assert f"at most {DEFAULTS.max_iterations}" in PAGE
