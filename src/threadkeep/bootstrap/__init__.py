@@ -8,6 +8,7 @@
     adapters.py   all of these, opened
     tools.py      our own tools beside those of the servers
     programs.py   the agents that are programs
+    providers.py  the providers with which people sign in
     jobs.py       work beside requests
     services.py   the services
     runtime.py    all of that, started on first use and stopped in reverse order
@@ -30,6 +31,7 @@ from threadkeep.bootstrap.models import (
     is_demonstration,
 )
 from threadkeep.bootstrap.programs import load_agents
+from threadkeep.bootstrap.providers import build_providers
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
@@ -44,6 +46,7 @@ __all__ = [
     "Runtime",
     "build_catalog",
     "build_models",
+    "build_providers",
     "build_secret_box",
     "build_server_environment",
     "connect",

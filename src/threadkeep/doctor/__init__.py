@@ -10,6 +10,7 @@ from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
 from threadkeep.doctor.internet import check_internet
 from threadkeep.doctor.model import check_models
+from threadkeep.doctor.providers import check_providers
 from threadkeep.doctor.sandbox import check_sandbox, check_workers
 from threadkeep.doctor.servers import check_roles, check_servers
 from threadkeep.doctor.settings import check_settings
@@ -40,6 +41,8 @@ async def examine(
             yield finding
         for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding
+    async for finding in check_providers(settings):
+        yield finding
     async for finding in check_models(settings, inspection):
         yield finding
     for finding in check_agents(settings):

@@ -68,8 +68,8 @@ def check_secret_key(
         yield Finding(
             "secret key",
             "warning",
-            "Not set: Threadkeep can't store keys of gateways or secrets of MCP servers, and stores session "
-            "ids unencrypted.",
+            "Not set: Threadkeep can't store keys of gateways or secrets of MCP servers, people have to sign "
+            "in with their provider every day, and session ids are stored unencrypted.",
             f"Set {PREFIX}SECRET_KEY to at least 32 random characters, the same on every node.",
         )
     elif sealing_key is None:

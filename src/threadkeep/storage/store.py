@@ -209,7 +209,7 @@ async def _use_keys(database: Database, box: SecretBox) -> None:
             "or restore the key file to the data folder."
         )
     unreadable = await reseal_settings(database, box) + await reseal_gateway_keys(database, box)
-    unreadable += await reseal_grants(database, box)
+    await reseal_grants(database, box)
     if unreadable:
         log.error("can't decrypt %d stored secrets with the configured keys", unreadable)
     else:

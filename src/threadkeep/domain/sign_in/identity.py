@@ -36,11 +36,15 @@ Problem = Literal[
 
 
 class SignInProblem(Exception):
-    """Why a sign-in with a provider didn't work, by the name that the page explains."""
+    """Why a sign-in with a provider didn't work, by the name that the page explains.
 
-    def __init__(self, problem: Problem) -> None:
+    The detail is for the operator: it quotes nothing that a provider or a browser has sent.
+    """
+
+    def __init__(self, problem: Problem, detail: str | None = None) -> None:
         super().__init__(problem)
         self.problem: Problem = problem
+        self.detail = detail
 
 
 class GrantRefused(Exception):

@@ -17,14 +17,12 @@ from threadkeep.domain.sign_in.identity import (
     REFRESHED_EVERY_MS,
     Attempt,
     GrantRefused,
-    Identified,
     ProviderAnswer,
     SignInProblem,
     own_path,
 )
 from threadkeep.domain.sign_in.session import (
     SessionStarted,
-    SignedIn,
     new_token,
     required_hash,
     token_hash,
@@ -110,7 +108,9 @@ class ProviderSignIns:
             raise SignInProblem("other_provider")
         provider, now = self._providers[name], self._clock()
         identified = await provider.identify(answer, verifier=attempt.verifier, nonce=attempt.nonce)
-        user = await self._admitted(provider, identified)
+        if identified.identity is None:
+            raise SignInProblem("invalid")
+        user = provider.admission.admit(identified.identity)
         session, token = new_session(user.id, provider.admission.way, device, now)
         try:
             session = await self._store.grants.start(
@@ -141,7 +141,7 @@ class ProviderSignIns:
                 try:
                     await self._refresh(provider, grant)
                 except SignInProblem as exc:
-                    log.warning("couldn't ask the sign-in provider %s about a user: %s", name, exc.problem)
+                    log.warning("couldn't ask the sign-in provider %s about a user: %s", name, exc.detail)
                     failures += MOST_FAILURES if exc.problem == "unreachable" else 1
         await self._store.grants.end_unchecked(self._clock() - MOST_UNREFRESHED_MS)
 
@@ -161,15 +161,6 @@ class ProviderSignIns:
         ):
             raise SignInProblem("expired")
         return attempt
-
-    async def _admitted(self, provider: IdentityProvider, identified: Identified) -> SignedIn:
-        if identified.identity is None:
-            raise SignInProblem("invalid")
-        try:
-            return provider.admission.admit(identified.identity)
-        except SignInProblem as exc:
-            log.info("the sign-in provider %s names somebody whom the rules keep out", provider.admission.way)
-            raise exc from None
 
     def _kept(self, token: Secret | None) -> Secret | None:
         """A refresh token, if it can be kept safely. Without one, the session ends after a day."""

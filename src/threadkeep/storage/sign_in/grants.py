@@ -8,7 +8,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.domain.sign_in.identity import PROVIDER
 from threadkeep.domain.sign_in.session import DAY_MS, Session, SignedIn
 from threadkeep.storage.database.connector import Database, Plan, Statement
-from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox
+from threadkeep.storage.secrets import REMEMBER_KEY, SecretBox
 from threadkeep.storage.sign_in.known_users import suspend_user
 from threadkeep.storage.sign_in.sessions import describe, start_session
 
@@ -180,15 +180,13 @@ def _forget(grant: Grant, way: str) -> Plan[None]:
         yield _END_SESSIONS(user_id=grant.user_id, way=way)
 
 
-async def reseal_grants(database: Database, box: SecretBox) -> int:
-    """Re-encrypts refresh tokens with the first key; returns how many are unreadable."""
-    after, unreadable = "", 0
+async def reseal_grants(database: Database, box: SecretBox) -> None:
+    """Re-encrypts refresh tokens with the first key. Users of unreadable ones sign in again within a day."""
+    after = ""
     while rows := await database.fetch(_ALL(after=after)):
         kept = [(user_id, box.kept(sealed)) for user_id, sealed in rows]
         await database.write(lambda kept=kept: _reseal(kept, box))
-        unreadable += sum(isinstance(it, SealedSecret) and not it.is_readable for _, it in kept)
         after = rows[-1][0]
-    return unreadable
 
 
 def _reseal(kept: list[tuple[str, Secret]], box: SecretBox) -> Plan[None]:

@@ -1,7 +1,6 @@
 """Requests to a provider: bounded in time and size, and never repeated in a log."""
 
 import asyncio
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,6 @@ MOST_BYTES = 1024 * 1024
 
 _CODE = re.compile(r"[a-z_]{1,60}")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-_log = logging.getLogger("threadkeep.sign_in")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +60,13 @@ async def call(
         ):
             status, body = response.status_code, await _body(response)
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as exc:
-        _log.warning("couldn't reach the sign-in provider: %s", describe(exc))
-        raise SignInProblem("unreachable") from None
+        raise SignInProblem("unreachable", f"It can't be reached: {describe(exc)}") from None
     if status >= 500 or status == 429:
-        _log.warning("the sign-in provider answered with status %d", status)
-        raise SignInProblem("unreachable")
+        raise SignInProblem("unreachable", f"It answers with status {status}.")
     try:
         return Reply(status, _decode(body))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        _log.warning("the sign-in provider answered with status %d and no JSON object", status)
-        raise SignInProblem("invalid") from None
+        raise SignInProblem("invalid", f"It answers with status {status} and no JSON object.") from None
 
 
 async def _body(response: httpx2.Response) -> bytes:
@@ -79,6 +74,5 @@ async def _body(response: httpx2.Response) -> bytes:
     async for part in response.aiter_bytes():
         body += part
         if len(body) > MOST_BYTES:
-            _log.warning("the sign-in provider sent more than %d bytes", MOST_BYTES)
-            raise SignInProblem("invalid")
+            raise SignInProblem("invalid", f"It sends more than {MOST_BYTES} bytes.")
     return bytes(body)

@@ -1,7 +1,6 @@
 """What a provider says about itself: fetched when it is first needed, so that it may start after us."""
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from threadkeep.http.sign_in.openid.calls import Reply, call
 KNOWN_FOR_S = 3600
 RETRY_AFTER_S = 2
 PATH = "/.well-known/openid-configuration"
-
-_log = logging.getLogger("threadkeep.sign_in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +62,16 @@ class Discovery:
             reply = await call(self._client, "GET", f"{self._issuer.rstrip('/')}{PATH}")
             self._known = _metadata(reply, self._issuer)
         except SignInProblem as exc:
-            self._problem = SignInProblem(exc.problem)
+            self._problem = SignInProblem(exc.problem, exc.detail)
         else:
             self._next_fetch = self._clock() + KNOWN_FOR_S
 
 
 def _metadata(reply: Reply, issuer: str) -> Metadata:
     if reply.status != 200:
-        _log.warning("there is no sign-in provider at %s: status %d", issuer, reply.status)
-        raise SignInProblem("invalid")
+        raise SignInProblem("invalid", f"There is no provider at {issuer}: status {reply.status}.")
     if reply.text("issuer") != issuer:
-        _log.warning("the sign-in provider at %s calls itself otherwise; `issuer` must be the same", issuer)
-        raise SignInProblem("invalid")
+        raise SignInProblem("invalid", f"What it calls itself is not {issuer}, to the letter.")
     methods = _texts(reply.fields.get("token_endpoint_auth_methods_supported"))
     return Metadata(
         authorization_endpoint=_required(reply, "authorization_endpoint", issuer),
@@ -90,8 +85,7 @@ def _metadata(reply: Reply, issuer: str) -> Metadata:
 
 def _required(reply: Reply, name: str, issuer: str) -> str:
     if (address := _address(reply, name, issuer)) is None:
-        _log.warning("the sign-in provider at %s names no usable `%s`", issuer, name)
-        raise SignInProblem("invalid")
+        raise SignInProblem("invalid", f"It names no safe address as `{name}`.")
     return address
 
 

@@ -1,6 +1,5 @@
 """ID tokens: signed by the provider, for us, for this sign-in."""
 
-import logging
 from collections.abc import Mapping
 from secrets import compare_digest
 from typing import Any
@@ -13,7 +12,6 @@ from threadkeep.http.sign_in.access_tokens import KEY_SET_ALGORITHMS, LEEWAY_S
 from threadkeep.http.sign_in.key_set import KeySet
 
 _jwt = jwt.PyJWT({"require": ["exp", "iat", "iss", "aud", "sub"], "enforce_minimum_key_length": True})
-_log = logging.getLogger("threadkeep.sign_in")
 
 
 async def verified_claims(
@@ -23,7 +21,7 @@ async def verified_claims(
     try:
         claims = await _signed_claims(token, keys, issuer, client_id)
     except SignInUnavailable:
-        raise SignInProblem("unreachable") from None
+        raise SignInProblem("unreachable", "Its keys can't be fetched.") from None
     except (jwt.PyJWTError, Unauthenticated, RecursionError) as exc:
         # Not its text: it can quote the token.
         raise _wrong(type(exc).__name__) from None
@@ -51,5 +49,4 @@ async def _signed_claims(token: str, keys: KeySet, issuer: str, client_id: str) 
 
 
 def _wrong(reason: str) -> SignInProblem:
-    _log.warning("a sign-in provider's ID token doesn't count: %s", reason)
-    return SignInProblem("invalid")
+    return SignInProblem("invalid", f"Its ID token doesn't count: {reason}.")

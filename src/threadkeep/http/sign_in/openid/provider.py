@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from urllib.parse import quote_plus, urlencode
 
 import httpx2
 
+from threadkeep.domain.errors import SignInUnavailable, Unauthenticated
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.sign_in.identity import (
     Admission,
@@ -34,7 +34,6 @@ _DECLINED = {"access_denied", "login_required", "consent_required", "interaction
 _BUSY = {"temporarily_unavailable", "server_error"}
 # Google gives a refresh token only if it is asked like this.
 _EXTRA = {GOOGLE: {"access_type": "offline"}}
-_log = logging.getLogger("threadkeep.sign_in")
 
 
 class OpenIdProvider(IdentityProvider):
@@ -53,7 +52,7 @@ class OpenIdProvider(IdentityProvider):
         self._table = table
         self._secret = secret
         self._admission = admission
-        self._redirect_uri = redirect_uri
+        self.issuer, self.redirect_uri = table.issuer, redirect_uri
         self._client = client
         self._clock = clock
         self._discovery = Discovery(table.issuer, client, clock)
@@ -64,8 +63,14 @@ class OpenIdProvider(IdentityProvider):
         return self._admission
 
     async def check(self) -> None:
-        """Whether it responds, and is what the settings say."""
-        await self._discovery.metadata()
+        """Whether it responds, and is what the settings say; SignInProblem if not."""
+        keys = await self._key_set(await self._discovery.metadata())
+        try:
+            await keys.key(None, "RS256")
+        except SignInUnavailable:
+            raise SignInProblem("unreachable", "Its keys can't be fetched.") from None
+        except Unauthenticated:
+            pass  # it has several
 
     async def sign_in_url(self, *, state: str, verifier: str, nonce: str) -> str:
         metadata = await self._discovery.metadata()
@@ -73,13 +78,13 @@ class OpenIdProvider(IdentityProvider):
         asked = {
             "response_type": "code",
             "client_id": self._table.client_id,
-            "redirect_uri": self._redirect_uri,
+            "redirect_uri": self.redirect_uri,
             "scope": " ".join(self._table.scopes),
             "state": state,
             "nonce": nonce,
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
-            **_EXTRA.get(self._table.issuer, {}),
+            **_EXTRA.get(self.issuer, {}),
         }
         endpoint = metadata.authorization_endpoint
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
@@ -93,16 +98,15 @@ class OpenIdProvider(IdentityProvider):
         form = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": self._redirect_uri,
+            "redirect_uri": self.redirect_uri,
             "code_verifier": verifier,
         }
         reply = await self._ask_for_tokens(metadata, form)
         if reply.status != 200:
-            _log.warning("a sign-in provider refuses to exchange its code: %s", reply.error)
-            raise SignInProblem("expired" if reply.error == "invalid_grant" else "invalid")
+            is_late = reply.error == "invalid_grant"
+            raise SignInProblem("expired" if is_late else "invalid", f"It gives no token: {reply.error}.")
         if (id_token := reply.text("id_token")) is None:
-            _log.warning("a sign-in provider gives no ID token")
-            raise SignInProblem("invalid")
+            raise SignInProblem("invalid", "It gives no ID token.")
         claims = await self._verified(metadata, id_token, nonce)
         return await self._identified(metadata, reply, claims)
 
@@ -113,13 +117,11 @@ class OpenIdProvider(IdentityProvider):
         if reply.status != 200:
             if reply.error == "invalid_grant":
                 raise GrantRefused
-            _log.warning("a sign-in provider refuses to refresh: %s", reply.error)
-            raise SignInProblem("invalid")
+            raise SignInProblem("invalid", f"It doesn't refresh a token: {reply.error}.")
         id_token = reply.text("id_token")
         claims = await self._verified(metadata, id_token, None) if id_token else {"sub": subject}
         if claims["sub"] != subject:
-            _log.warning("a sign-in provider answers about another user")
-            raise SignInProblem("invalid")
+            raise SignInProblem("invalid", "It answers about another user.")
         if id_token is None and (metadata.userinfo_endpoint is None or reply.text("access_token") is None):
             return Identified(identity=None, refresh_token=_refresh_token(reply))
         return await self._identified(metadata, reply, claims)
@@ -132,9 +134,8 @@ class OpenIdProvider(IdentityProvider):
     def _check_issuer(self, answer: ProviderAnswer, metadata: Metadata) -> None:
         """Whether an answer comes from here (RFC 9207): a provider could pass on another one's code."""
         if answer.issuer is None and metadata.names_issuer and answer.error is None:
-            _log.warning("a sign-in provider's answer doesn't name its issuer, although it promises to")
-            raise SignInProblem("invalid")
-        if answer.issuer is not None and answer.issuer != self._table.issuer:
+            raise SignInProblem("invalid", "Its answer doesn't name its issuer, although it promises to.")
+        if answer.issuer is not None and answer.issuer != self.issuer:
             raise SignInProblem("other_provider")
 
     async def _ask_for_tokens(self, metadata: Metadata, form: dict[str, str]) -> Reply:
@@ -150,15 +151,19 @@ class OpenIdProvider(IdentityProvider):
         return await call(self._client, "POST", metadata.token_endpoint, form=form, headers=headers)
 
     async def _verified(self, metadata: Metadata, id_token: str, nonce: str | None) -> Mapping[str, Any]:
-        if self._keys is None or self._keys[0] != metadata.jwks_uri:
-            old, self._keys = (
-                self._keys,
-                (metadata.jwks_uri, KeySet(metadata.jwks_uri, self._client, self._clock)),
-            )
-            if old is not None:
-                await old[1].close()
-        issuer, client_id = self._table.issuer, self._table.client_id
-        return await verified_claims(id_token, self._keys[1], issuer=issuer, client_id=client_id, nonce=nonce)
+        keys = await self._key_set(metadata)
+        issuer, client_id = self.issuer, self._table.client_id
+        return await verified_claims(id_token, keys, issuer=issuer, client_id=client_id, nonce=nonce)
+
+    async def _key_set(self, metadata: Metadata) -> KeySet:
+        before = self._keys
+        if before is not None and before[0] == metadata.jwks_uri:
+            return before[1]
+        keys = KeySet(metadata.jwks_uri, self._client, self._clock)
+        self._keys = metadata.jwks_uri, keys
+        if before is not None:
+            await before[1].close()
+        return keys
 
     async def _identified(self, metadata: Metadata, reply: Reply, claims: Mapping[str, Any]) -> Identified:
         """Who the claims name; what they don't say, the provider says elsewhere."""
@@ -167,8 +172,7 @@ class OpenIdProvider(IdentityProvider):
             headers = {"Authorization": f"Bearer {access_token}"}
             more = await call(self._client, "GET", metadata.userinfo_endpoint, headers=headers)
             if more.status != 200 or more.fields.get("sub") != claims["sub"]:
-                _log.warning("a sign-in provider's userinfo doesn't count: status %d", more.status)
-                raise SignInProblem("invalid")
+                raise SignInProblem("invalid", f"Its userinfo doesn't count: status {more.status}.")
             claims = {**more.fields, **claims}
         identity = identity_in(claims, self._table.groups_claim)
         return Identified(identity=identity, refresh_token=_refresh_token(reply))
@@ -189,8 +193,7 @@ def _declined(error: str | None) -> SignInProblem:
         return SignInProblem("denied")
     if error in _BUSY:
         return SignInProblem("unreachable")
-    _log.warning("a sign-in provider refuses: %s", error_code(error))
-    return SignInProblem("invalid")
+    return SignInProblem("invalid", f"It sends people back with an error: {error_code(error)}.")
 
 
 def _refresh_token(reply: Reply) -> Secret | None:

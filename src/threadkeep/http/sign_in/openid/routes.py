@@ -1,5 +1,6 @@
 """Where a browser begins to sign in with a provider, and where it comes back."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.exceptions import HTTPException
@@ -13,6 +14,8 @@ from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.handling.addresses import client_address
 from threadkeep.handling.services import Services
 from threadkeep.http.sign_in.session_cookie import SessionCookie
+
+log = logging.getLogger("threadkeep.http.sign_in")
 
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _FOREIGN = {"cross-site", "same-site"}
@@ -37,7 +40,7 @@ def provider_routes(public_url: PublicUrl, services: Callable[[], Awaitable[Serv
         except RateLimited:
             return _problem("too_many", name)
         except SignInProblem as exc:
-            return _problem(exc.problem, name)
+            return _problem(exc.problem, name, exc.detail)
         return _to(begun.url, {"Set-Cookie": cookie.given(begun.browser, ATTEMPT_MS // 1000)})
 
     async def come_back(request: Request) -> Response:
@@ -52,7 +55,7 @@ def provider_routes(public_url: PublicUrl, services: Callable[[], Awaitable[Serv
                 replaced=cookie.sent(request),
             )
         except SignInProblem as exc:
-            return _problem(exc.problem, name)
+            return _problem(exc.problem, name, exc.detail)
         given = cookie.given(finished.started.token)
         return _to(f"{public_url.text}{finished.next}", {"Set-Cookie": given})
 
@@ -64,7 +67,9 @@ def provider_routes(public_url: PublicUrl, services: Callable[[], Awaitable[Serv
             raise HTTPException(404)
         return name, known
 
-    def _problem(problem: Problem, name: str) -> Response:
+    def _problem(problem: Problem, name: str, detail: str | None = None) -> Response:
+        if detail is not None:
+            log.warning("a sign-in with the provider %s didn't work: %s", name, detail)
         return _to(f"{public_url.text}/#/sign-in?problem={problem}&provider={name}")
 
     return [
