@@ -55,6 +55,7 @@ SCENES = {
 ELSEWHERE = {
     "docs/front-end.md": "tests/browser/test_front_end_page.py",
     "docs/hosting.md": "tests/docs/test_hosting.py",
+    "docs/sign-in.md": "tests/docs/test_sign_in.py",
     "docs/postgresql.md": "tests/docs/test_postgresql.py",
     "docs/clients.md": "tests/docs/test_clients.py",
     "docs/typescript.md": "tests/docs/test_typescript.py",
