@@ -11,9 +11,9 @@ import httpx2
 import msgspec
 
 from threadkeep.client.errors import ClientError, NotReached, to_error
-from threadkeep.domain.acting import USER_HEADER
 from threadkeep.domain.errors import ShuttingDown, StorageUnavailable
 from threadkeep.domain.events import TurnEvent
+from threadkeep.domain.sign_in.acting import USER_HEADER
 from threadkeep.loopback import is_loopback
 from threadkeep.sse import EventReader
 from threadkeep.wire.events import UnreadableEvent, decode_event

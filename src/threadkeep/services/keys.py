@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from threadkeep.clock import Clock
-from threadkeep.domain.acting import acted_for, check_realm, check_unnamed
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
 from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid
 from threadkeep.domain.key import MOST_KEYS, Key, KeyDraft, hash_of, new_key_value, prefix_of
+from threadkeep.domain.sign_in.acting import acted_for, check_realm, check_unnamed
 from threadkeep.domain.user import User, user_of_key
 from threadkeep.services.agents import Agents
 from threadkeep.storage.store import Store

@@ -12,8 +12,8 @@ from contextlib import suppress
 from starlette.requests import HTTPConnection
 
 from threadkeep.clock import Clock, system_clock
-from threadkeep.domain.acting import USER_HEADER, check_unnamed
 from threadkeep.domain.errors import Forbidden, StorageError, Unauthenticated
+from threadkeep.domain.sign_in.acting import USER_HEADER, check_unnamed
 from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.domain.user import User
 from threadkeep.handling.services import Services
