@@ -60,6 +60,8 @@ class Metrics:
     """Steps that may have taken effect and nobody knows, by the program's key."""
     replayed: Counter[str] = field(default_factory=Counter[str])
     """Recorded results that a program was run again with, by its key."""
+    idle: Counter[str] = field(default_factory=lambda: Counter({"noted": 0, "deleted": 0}))
+    """Conversations without messages: whose users were told, and those deleted."""
     event_lag: Histogram = field(default_factory=Histogram)
     """From an event's arrival until it is stored, and so shown."""
     store_latency: dict[str, Histogram] = field(

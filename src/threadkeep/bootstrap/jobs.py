@@ -19,6 +19,7 @@ from threadkeep.engine.completion import complete
 from threadkeep.handling.services import Services
 from threadkeep.jobs.documents import EMBED_JOB, READ_JOB, DocumentJobs
 from threadkeep.jobs.hourly import Hourly, HourlyJobs
+from threadkeep.jobs.idle_conversations import IdleConversations
 from threadkeep.jobs.queue import Jobs
 from threadkeep.jobs.titles import TITLE_JOB, Titles
 from threadkeep.ports.models import ConnectedModel
@@ -120,7 +121,15 @@ def build_hourly(settings: Settings, services: Services, background: Background,
         for arguments in await background.document_jobs.embed_jobs():
             await background.jobs.add(EMBED_JOB, arguments)
 
+    idle = IdleConversations(
+        store.idle,
+        background.user_events.publish,
+        services.metrics,
+        clock,
+        days=settings.delete_after_days,
+    )
     hourly = HourlyJobs(
+        conversations_without_messages=idle.sweep,
         deleted_conversations=lambda: conversations.purge_expired(clock()),
         runs_without_a_turn=services.executions.finish_left,
         turn_logs=lambda: store.log.trim(clock() - kept_ms),

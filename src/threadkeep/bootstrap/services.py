@@ -268,11 +268,12 @@ class _Talks:
 def _build_talks(settings: Settings, adapters: Adapters, parts: _Parts, starts: TurnStarts) -> _Talks:
     store, clock, node = adapters.store, adapters.clock, parts.node
     turns, client_tools = Turns(store, node), ClientTools(parts.tools)
-    history, days = parts.background.history, settings.retention_days
+    history = parts.background.history
+    kept = settings.retention_days, settings.delete_after_days
     cards = CardStyle(settings.zone, settings.language)
     return _Talks(
         turns=turns,
-        conversations=Conversations(store, parts.agents, turns, history, clock, cards, days),
+        conversations=Conversations(store, parts.agents, turns, history, clock, cards, *kept),
         client_tools=client_tools,
         sending=Sending(store, node, starts, client_tools, clock),
         approvals=Approvals(store, node, clock, parts.equipment.schemas),

@@ -3,8 +3,9 @@
 from collections.abc import AsyncGenerator, Mapping
 
 from threadkeep.bootstrap import build_secret_box
+from threadkeep.clock import system_clock
 from threadkeep.doctor.agents import check_agents
-from threadkeep.doctor.database import check_connections, check_database, check_secret_key
+from threadkeep.doctor.database import check_connections, check_database, check_retention, check_secret_key
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
@@ -30,7 +31,13 @@ async def examine(
     inspection = None
     try:
         box = build_secret_box(settings)
-        inspection = await inspect_database(settings.database, schema=settings.database_schema, box=box)
+        inspection = await inspect_database(
+            settings.database,
+            schema=settings.database_schema,
+            box=box,
+            now=system_clock(),
+            delete_after_days=settings.delete_after_days,
+        )
     except (StorageError, SettingsError) as exc:
         advice = f"Check {PREFIX}DATABASE_URL. Is the database running, and does it accept this user?"
         yield Finding("database", "problem", exc.message, advice)
@@ -38,6 +45,8 @@ async def examine(
         for finding in check_database(inspection):
             yield finding
         for finding in check_connections(settings, inspection):
+            yield finding
+        for finding in check_retention(settings, inspection):
             yield finding
         for finding in check_secret_key(settings, inspection, box.sealing_key):
             yield finding

@@ -45,6 +45,23 @@ def check_connections(settings: Settings, inspection: Inspection | None) -> Iter
         yield Finding("connections", "ok", used)
 
 
+def check_retention(settings: Settings, inspection: Inspection | None) -> Iterator[Finding]:
+    """What the rule for conversations without messages does, before it does it."""
+    if inspection is None:
+        return
+    told, untold = inspection.conversations_to_delete, inspection.conversations_to_note
+    if not (settings.delete_after_days or told or untold):
+        return
+    rule = (
+        f"Conversations are deleted after {settings.delete_after_days} days without a message."
+        if settings.delete_after_days
+        else "Only agents with a rule of their own lose conversations without messages."
+    )
+    yield Finding(
+        "retention", "ok", f"{rule} {told} will be, as their users can see; the next sweep adds {untold}."
+    )
+
+
 def check_secret_key(
     settings: Settings, inspection: Inspection | None, sealing_key: str | None
 ) -> Iterator[Finding]:

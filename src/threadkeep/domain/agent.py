@@ -9,6 +9,7 @@ from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, Inva
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
+from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
 from threadkeep.domain.user import User
@@ -147,6 +148,8 @@ class AgentSettings:
     """The models to try in this order if the chosen one fails."""
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
+    delete_after_days: Annotated[int, Bounds(0, MOST_DAYS)] = 0
+    """After how long without a message conversations with it are deleted; 0 leaves that to the operator."""
     starters: tuple[str, ...] = ()
     """Messages that a front end offers to send in a new conversation."""
     icon: AgentIcon = AgentIcon.LETTER

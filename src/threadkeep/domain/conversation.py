@@ -178,6 +178,8 @@ class Conversation:
     """The last message of the active path."""
     is_pinned: bool = False
     """Whether its user pinned it to the top of the list; it may also be archived."""
+    deletes_at: int | None = None
+    """When it is deleted because nobody writes in it; None if that isn't near."""
 
     @staticmethod
     def start(
@@ -215,6 +217,10 @@ class Conversation:
             return replace(self, title=None, title_source=None)
         title = check_line(one_line(title), "title", most=MOST_TITLE_CHARACTERS)
         return replace(self, title=title, title_source=TitleSource.USER)
+
+    def pin(self, *, is_pinned: bool) -> "Conversation":
+        """Pins it or no longer does. A pinned one stays, however long nobody writes in it."""
+        return replace(self, is_pinned=is_pinned, deletes_at=None if is_pinned else self.deletes_at)
 
     def begin_turn(
         self,

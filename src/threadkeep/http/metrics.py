@@ -35,7 +35,8 @@ def metrics_endpoint(
             reservations = await served.store.ledger.open_reservations()
             programs = [(it.key, it.is_ready) for it in await served.store.programs.all()]
             waiting = await served.workers.waiting_turns()
-            text += "".join(_of_all_nodes(reservations, programs, waiting))
+            idle, _ = await served.store.idle.noted()
+            text += "".join(_of_all_nodes(reservations, programs, waiting, idle))
         except ThreadkeepError as exc:
             return error_response(exc, request_id=request.state.request_id)
         return Response(text, media_type=_TYPE)
@@ -86,6 +87,10 @@ def render(services: Services) -> Iterator[str]:
         for (model, currency), cost in sorted(metrics.costs.items())
     }
     yield from _family("threadkeep_cost_total", "counter", "What model calls have cost, by model.", costs)
+    help_text = "Conversations without messages whose users were told, and those deleted, on this node."
+    yield from _family(
+        "threadkeep_idle_conversations_total", "counter", help_text, _labelled("what", metrics.idle)
+    )
     states = _labelled("state", Counter(it.value for it in services.mcp_servers.states()))
     yield from _family("threadkeep_mcp_servers", "gauge", "MCP servers on this node by state.", states)
     failures = _labelled("loop", services.loops.failures)
@@ -141,11 +146,13 @@ def _of_places(places: Mapping[str, Places]) -> Iterator[str]:
 
 
 def _of_all_nodes(
-    open_reservations: int, programs: Iterable[tuple[str, bool]], waiting: Mapping[str, int]
+    open_reservations: int, programs: Iterable[tuple[str, bool]], waiting: Mapping[str, int], idle: int
 ) -> Iterator[str]:
     """What the database knows, whichever process is asked."""
     help_text = "Model calls that have something reserved in a budget, on all nodes."
     yield from _family("threadkeep_reservations_open", "gauge", help_text, {"": open_reservations})
+    help_text = "Conversations that will be deleted because nobody writes in them, as their users can see."
+    yield from _family("threadkeep_conversations_deleting", "gauge", help_text, {"": idle})
     workers = Counter[str]()
     for key, is_ready in programs:
         workers[key] += is_ready

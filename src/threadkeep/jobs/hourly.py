@@ -27,6 +27,10 @@ HourlyJob = Callable[[], Awaitable[int | None]]
 class HourlyJobs:
     """The table of periodic jobs. The logs call each by its name here."""
 
+    conversations_without_messages: HourlyJob
+    """Deletes conversations without a message for as long as the operator or an agent's owner allows, a while
+    after noting it for their users.
+    """
     deleted_conversations: HourlyJob
     """Purges conversations that were deleted longer ago than the retention period, and what is left of
     imports, forks and purges that a crash has ended.

@@ -68,7 +68,10 @@ class Conversations:
         clock: Clock,
         cards: CardStyle,
         retention_days: int,
+        delete_after_days: int = 0,
     ) -> None:
+        self.delete_after_days = delete_after_days
+        """After how many days without a message the server deletes conversations; 0 means never."""
         self._store = store
         self._agents = agents
         self._turns = turns

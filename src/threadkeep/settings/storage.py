@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from threadkeep.domain.data_folder import DATABASE, PAYLOADS
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.settings.models import ModelSettings
 from threadkeep.settings.values import Secret, split_url
@@ -49,6 +50,15 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
     retention_days: Annotated[
         int, Meta(ge=0, description="Days until a deleted conversation is purged for good.")
     ] = 30
+    delete_after_days: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=MOST_DAYS,
+            description="Days without a message after which a conversation is deleted, unless it is pinned; "
+            "its user is told a week before. Agents can have fewer. 0: never.",
+        ),
+    ] = 0
     file_ttl_hours: Annotated[
         int, Meta(ge=1, description="Hours an uploaded file waits for its message before it is deleted.")
     ] = 24

@@ -13,6 +13,7 @@ from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
+from threadkeep.storage.retention.agent_rules import remember_rule
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
@@ -188,6 +189,8 @@ class SqlAgents:
         yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
         yield _ADD(**self._values(agent))
         yield from self._column.remember_key(agent.settings)
+        if agent.settings.delete_after_days:
+            yield from remember_rule(agent.id, agent.settings.delete_after_days, agent.updated_at)
         yield audit_query(entry)
 
     def _update(
@@ -200,6 +203,8 @@ class SqlAgents:
         changed = change(before)
         yield _UPDATE(**self._values(changed))
         yield from self._column.remember_key(changed.settings)
+        if changed.settings.delete_after_days != before.settings.delete_after_days:
+            yield from remember_rule(changed.id, changed.settings.delete_after_days, changed.updated_at)
         yield from accept_tools(before, changed)
         yield audit_query(entry(changed))
         return changed

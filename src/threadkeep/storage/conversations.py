@@ -36,7 +36,7 @@ from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, user_id, agent_id, session_id, title, title_source, status, is_main, metadata, last_seq,
     message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-    tip_id, is_pinned"""
+    tip_id, is_pinned, deletes_at"""
 
 
 def conversation_columns(table: str) -> str:
@@ -50,7 +50,8 @@ _SESSION_ID = 3
 _INSERT = f"""INSERT INTO tk_conversations ({_COLUMNS}, session_hash, text_bytes, held_by)
     VALUES (:id, :user_id, :agent_id, :session_id, :title, :title_source, :status, :is_main, :metadata,
         :last_seq, :message_count, :archived_to_seq, :active_turn_id, :created_at, :updated_at,
-        :last_message_at, {{deleted_at}}, :tip_id, :is_pinned, :session_hash, :text_bytes, {{held_by}})"""
+        :last_message_at, {{deleted_at}}, :tip_id, :is_pinned, :deletes_at, :session_hash, :text_bytes,
+        {{held_by}})"""
 _INSERT_SHOWN = _INSERT.format(deleted_at=":deleted_at", held_by="NULL")
 _ADD = Statement(_INSERT_SHOWN)
 # Written in pieces: nobody sees it before the last one.
@@ -115,7 +116,7 @@ _UNCHANGED = """id = :conversation_id AND last_seq = :expected_seq AND agent_id 
 ADVANCE = f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count,
         active_turn_id = :active_turn_id, updated_at = :now, last_message_at = :now,
         title = COALESCE(title, :title), title_source = COALESCE(title_source, :title_source),
-        tip_id = :tip_id, text_bytes = text_bytes + :text_bytes
+        tip_id = :tip_id, text_bytes = text_bytes + :text_bytes, deletes_at = NULL
     WHERE {_UNCHANGED}"""
 # A conversation runs one turn at a time, and takes nothing else from clients meanwhile.
 ADVANCE_IDLE = f"{ADVANCE} AND active_turn_id IS NULL"
@@ -123,13 +124,14 @@ ADVANCE_FOR_MESSAGES = Statement(ADVANCE_IDLE)
 # A card may arrive while a turn runs or just as it ends, so it leaves `active_turn_id` alone.
 ADVANCE_FOR_CARD = Statement(
     f"""UPDATE tk_conversations SET last_seq = :last_seq, message_count = :message_count, updated_at = :now,
-        last_message_at = :now, tip_id = :tip_id, text_bytes = text_bytes + :text_bytes
+        last_message_at = :now, tip_id = :tip_id, text_bytes = text_bytes + :text_bytes, deletes_at = NULL
     WHERE {_UNCHANGED}"""
 )
 # What users and titles change; messages and turns have statements of their own.
 _UPDATE = Statement(
     """UPDATE tk_conversations SET session_id = :session_id, session_hash = :session_hash, title = :title,
         title_source = :title_source, status = :status, metadata = :metadata, is_pinned = :is_pinned,
+        deletes_at = :deletes_at,
         text_bytes = text_bytes + :text_bytes
     WHERE id = :id"""
 )
@@ -182,7 +184,7 @@ _DELETE = Statement(
 )
 # The user may have a new main conversation with the agent by now; then this one returns as an ordinary one.
 _RESTORE = Statement(
-    """UPDATE tk_conversations SET deleted_at = NULL,
+    """UPDATE tk_conversations SET deleted_at = NULL, deletes_at = NULL,
         is_main = is_main AND (deleted_at IS NULL OR NOT EXISTS (
             SELECT 1 FROM tk_conversations AS other
             WHERE other.user_id = tk_conversations.user_id AND other.agent_id = tk_conversations.agent_id
@@ -455,7 +457,7 @@ def _to_conversation(row: Row, session_id: Secret) -> Conversation:
     (
         id_, user_id, agent_id, _, title, title_source, status, is_main, metadata, last_seq,
         message_count, archived_to_seq, active_turn_id, created_at, updated_at, last_message_at, deleted_at,
-        tip_id, is_pinned,
+        tip_id, is_pinned, deletes_at,
     ) = row  # fmt: skip
     return _conversation(
         id=id_,
@@ -477,4 +479,5 @@ def _to_conversation(row: Row, session_id: Secret) -> Conversation:
         deleted_at=deleted_at,
         tip_id=tip_id,
         is_pinned=bool(is_pinned),
+        deletes_at=deletes_at,
     )

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId
+from threadkeep.domain.retention.rule import Rule, operators_rule
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.database.migrate import Incompatible, migrations, missing_migrations
 from threadkeep.storage.gateways import ALL_GATEWAYS, gateways_in
+from threadkeep.storage.retention.idle_conversations import SqlIdleConversations
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
@@ -61,9 +63,15 @@ class Inspection:
     """How many connections the database server accepts; None if it needs none."""
     agents: Sequence[KeptAgent]
     gateways: Sequence[SavedGateway]
+    conversations_to_delete: int
+    """How many will be deleted because nobody writes in them, as their users were told."""
+    conversations_to_note: int
+    """How many the next sweep would add."""
 
 
-async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> Inspection | None:
+async def inspect_database(
+    url: str, *, schema: str | None, box: SecretBox, now: int = 0, delete_after_days: int = 0
+) -> Inspection | None:
     """Inspects the database at a URL; None if the file doesn't exist yet."""
     refusal = None
     if url.startswith("sqlite:"):
@@ -73,12 +81,14 @@ async def inspect_database(url: str, *, schema: str | None, box: SecretBox) -> I
         refusal = None if os.access(path, os.W_OK) else f"The file {path} is read-only."
     database = await open_snapshot(url, schema=schema, as_found=True)
     try:
-        return await _inspect(database, refusal, box)
+        return await _inspect(database, refusal, box, operators_rule(delete_after_days), now)
     finally:
         await database.close()
 
 
-async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> Inspection:
+async def _inspect(
+    database: Database, refusal: str | None, box: SecretBox, rule: Rule | None, now: int
+) -> Inspection:
     ((version,),) = await database.fetch(_VERSION())
     missing = await database.read(lambda: missing_migrations(migrations(database.dialect)))
     ((refused,),) = await database.fetch(_REFUSAL())
@@ -86,6 +96,7 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
     # In a database of another version the columns may mean something else.
     agents = await database.fetch(_SERVERS()) if not missing else ()
     gateways = await database.fetch(ALL_GATEWAYS()) if not missing else ()
+    idle = SqlIdleConversations(database)
     column = SettingsColumn(box)
     return Inspection(
         version=str(version),
@@ -95,4 +106,6 @@ async def _inspect(database: Database, refusal: str | None, box: SecretBox) -> I
         most_connections=most_connections,
         agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
         gateways=gateways_in(gateways, box),
+        conversations_to_delete=(await idle.noted())[0] if not missing else 0,
+        conversations_to_note=await idle.count_untold(rule, now) if not missing else 0,
     )

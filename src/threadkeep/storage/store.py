@@ -45,6 +45,7 @@ from threadkeep.storage.payloads.folder import FolderContents
 from threadkeep.storage.queue import SqlQueue
 from threadkeep.storage.receipts import SqlReceipts
 from threadkeep.storage.repeats import SqlRepeats
+from threadkeep.storage.retention.idle_conversations import SqlIdleConversations
 from threadkeep.storage.running.absences import SqlAbsences
 from threadkeep.storage.running.active_turns import SqlActiveTurns
 from threadkeep.storage.secrets import REMEMBER_KEY, SECRET_KEY, SecretBox
@@ -96,6 +97,7 @@ class Store:
     known_users: SqlKnownUsers
     sign_in_attempts: SqlSignInAttempts
     grants: SqlGrants
+    idle: SqlIdleConversations
     feedback: SqlFeedback
     outside_ids: SqlOutsideIds
     repeats: SqlRepeats
@@ -253,6 +255,7 @@ async def store_reading(
         known_users=SqlKnownUsers(database),
         sign_in_attempts=SqlSignInAttempts(database),
         grants=SqlGrants(database, box),
+        idle=SqlIdleConversations(database),
         feedback=SqlFeedback(database),
         outside_ids=SqlOutsideIds(database, rows),
         repeats=SqlRepeats(database),

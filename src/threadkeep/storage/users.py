@@ -54,7 +54,8 @@ ENSURE_USER = Statement(
 _HAS_OTHERS = """EXISTS (SELECT 1 FROM tk_conversations
     WHERE tk_conversations.agent_id = tk_agents.id AND tk_conversations.user_id <> :id)"""
 _EMPTY = """UPDATE tk_agents SET owner_id = NULL, description = '', system_prompt = '', settings = '{}',
-        deleted_at = COALESCE(deleted_at, :now), updated_at = :now, version = version + 1"""
+        delete_after_days = 0, deleted_at = COALESCE(deleted_at, :now), updated_at = :now,
+        version = version + 1"""
 # Deleting an agent deletes all conversations with it. If others have some, it is emptied and hidden, and no
 # longer has an owner, so that `_DELETE_AGENTS` spares it.
 _EMPTY_SHARED_AGENTS = Statement(f"{_EMPTY} WHERE owner_id = :id AND {_HAS_OTHERS}")

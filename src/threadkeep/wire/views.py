@@ -59,6 +59,13 @@ class MeView(View, frozen=True, kw_only=True):
     installation: Annotated[
         str, Meta(description="An id of this server's database: keep nothing of one for another.")
     ]
+    delete_after_days: Annotated[
+        int,
+        Meta(
+            description="After how many days without a message this server deletes conversations, except "
+            "pinned ones; 0 means never. Agents can have fewer."
+        ),
+    ]
     name: Annotated[
         str | UnsetType, Meta(description="What your sign-in calls you; absent if it doesn't.")
     ] = UNSET
@@ -179,6 +186,15 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
             "decimal number; 0 means no limit."
         ),
     ] = "0.00"
+    delete_after_days: Annotated[
+        int,
+        Meta(
+            description="After how many days without a message conversations with it are deleted, except "
+            "pinned ones; 0 leaves it to the server, whose stricter rule counts anyway. Others' "
+            "conversations follow it only if they began after it was set; a shorter time, 30 days after "
+            "their users are told."
+        ),
+    ] = 0
     starters: Annotated[
         Sequence[str], Meta(description="Messages that a front end offers to send in a new conversation.")
     ] = ()
@@ -328,6 +344,13 @@ class ConversationView(View, frozen=True, kw_only=True):
     last_message_at: Annotated[
         Time | None, Meta(description="When the latest message was sent; null while it is empty.")
     ]
+    deletes_at: Annotated[
+        Time | UnsetType,
+        Meta(
+            description="When it is deleted because nobody writes in it; only when that is near. A message "
+            "or `pinned` keeps it."
+        ),
+    ] = UNSET
     deleted_at: Annotated[
         Time | UnsetType, Meta(description="When it was deleted; only for deleted ones.")
     ] = UNSET
@@ -459,6 +482,7 @@ def conversation_view(
         created_at=created_at,
         updated_at=rfc3339(conversation.updated_at),
         last_message_at=time_or_none(conversation.last_message_at),
+        deletes_at=UNSET if conversation.deletes_at is None else rfc3339(conversation.deletes_at),
         deleted_at=UNSET if conversation.deleted_at is None else rfc3339(conversation.deleted_at),
         purge_at=UNSET if purge_at is None else rfc3339(purge_at),
         session_id=conversation.session_id.reveal() if with_session else UNSET,

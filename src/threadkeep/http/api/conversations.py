@@ -215,7 +215,7 @@ async def patch_conversation(
         if body.status is not UNSET:
             conversation = replace(conversation, status=body.status)
         if body.pinned is not UNSET:
-            conversation = replace(conversation, is_pinned=body.pinned)
+            conversation = conversation.pin(is_pinned=body.pinned)
         if body.metadata is not UNSET:
             # null removes all of it, as in RFC 7396
             merged: dict[str, Any] = merge_patch(conversation.metadata, body.metadata) or {}

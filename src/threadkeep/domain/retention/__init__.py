@@ -1,0 +1,1 @@
+"""How long conversations are kept that nobody writes in."""

@@ -1,0 +1,1 @@
+"""Conversations that nobody writes in, in the database."""
