@@ -123,6 +123,7 @@ export interface AgentSettingsBody {
   models?: string[];
   fallbackModels?: string[];
   budgetMonth?: string | number;
+  deleteAfterDays?: number;
   starters?: string[];
   icon?: AgentIcon;
   color?: AgentColor;
@@ -154,6 +155,7 @@ export interface AgentSettingsView {
   models: string[];
   fallbackModels: string[];
   budgetMonth?: string;
+  deleteAfterDays?: number;
   starters?: string[];
   icon?: AgentIcon;
   color?: AgentColor;
@@ -465,6 +467,7 @@ export interface ConversationDetailView {
   createdAt: string;
   updatedAt: string;
   lastMessageAt: string | null;
+  deletesAt?: string;
   deletedAt?: string;
   purgeAt?: string;
   sessionId?: string;
@@ -507,6 +510,7 @@ export interface ConversationView {
   createdAt: string;
   updatedAt: string;
   lastMessageAt: string | null;
+  deletesAt?: string;
   deletedAt?: string;
   purgeAt?: string;
   sessionId?: string;
@@ -968,6 +972,7 @@ export interface MeView {
   id: string;
   role: UserRole;
   installation: string;
+  deleteAfterDays: number;
   name?: string;
   groups?: string[];
 }
