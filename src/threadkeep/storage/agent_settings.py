@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import AgentSettings
-from threadkeep.domain.ids import FIRST_UUID
+from threadkeep.domain.ids import FIRST_UUID, AgentId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -20,6 +20,17 @@ _WITH_SERVERS = Statement(
 # Held until the settings are written back, so that no change by the owner is lost.
 _LOCK = Statement("SELECT settings FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
 _KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
+
+# An owner who wants it again begins again.
+_REMEMBER = Statement(
+    """UPDATE tk_agents SET
+        delete_since = CASE WHEN :days = 0 THEN NULL
+            WHEN delete_after_days = 0 THEN :now ELSE delete_since END,
+        delete_shortened_at = CASE WHEN :days = 0 OR delete_after_days = 0 THEN NULL
+            WHEN :days < delete_after_days THEN :now ELSE delete_shortened_at END,
+        delete_after_days = :days
+    WHERE id = :id AND delete_after_days <> :days"""
+)
 
 
 class SettingsColumn:
@@ -55,6 +66,11 @@ class SettingsColumn:
             kind = StdioServer if "command" in value else RemoteServer
             return msgspec.convert(value, kind, dec_hook=self._built)
         raise NotImplementedError(f"{wanted.__name__} is not kept")
+
+
+def remember_rule(agent_id: AgentId, days: int, now: int) -> Plan[None]:
+    """Notes an agent's rule and since when it counts, in the transaction that changes the agent."""
+    yield _REMEMBER(id=agent_id, days=days, now=now)
 
 
 async def reseal_settings(database: Database, box: SecretBox) -> int:

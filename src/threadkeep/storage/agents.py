@@ -9,11 +9,10 @@ import msgspec
 from threadkeep.domain.agent import Agent, AgentCode, AuditEntry, Visibility
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.ids import FIRST_UUID, LAST_UUID, AgentId, UserId
-from threadkeep.storage.agent_settings import SettingsColumn
+from threadkeep.storage.agent_settings import SettingsColumn, remember_rule
 from threadkeep.storage.conversations import GET_MAIN, ConversationRows
 from threadkeep.storage.database.columns import to_json, to_object
 from threadkeep.storage.database.connector import Database, Plan, Query, Row, Statement
-from threadkeep.storage.retention.agent_rules import remember_rule
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.seen_tools import accept_tools
 from threadkeep.storage.users import ENSURE_USER
