@@ -237,3 +237,23 @@ async def test_a_blocking_turn_is_refused_on_the_loop_and_after_its_run():
         return "taken"
 
     assert await asyncio.to_thread(later, lambda: kept[-1].say("x")) == "refused"
+
+
+async def test_a_turn_is_refused_off_its_loop_where_a_blocking_one_works():
+    def elsewhere(turn: Turn) -> list[str]:
+        async def in_another_loop() -> str:
+            with pytest.raises(TurnMisused, match=r"use `blocking\(turn\)`"):
+                await turn.step(len, "four", effect="read")
+            return str(blocking(turn).step(len, "four", effect="read"))
+
+        with pytest.raises(TurnMisused, match=r"use `blocking\(turn\)`"):
+            turn.usage("own/model", 1, 2)
+        blocking(turn).usage("own/model", 1, 2)
+        return [asyncio.run(in_another_loop())]
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        return " ".join(await asyncio.to_thread(elsewhere, turn))
+
+    end, _ = await run_once(it)
+    assert (end.status, end.text) == ("completed", "4"), end

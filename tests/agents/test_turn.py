@@ -472,11 +472,15 @@ async def test_an_answer_is_what_was_asked_for(
         assert claim.schema == schema
 
 
-async def test_choices_that_are_one_text_are_refused_with_a_sentence():
+async def test_choices_that_are_one_text_and_what_is_too_long_are_refused_with_a_sentence():
     @agent()
     async def it(turn: Turn) -> None:
         with pytest.raises(ValueError, match=r"is a list of texts: `choices=\['yes'\]`"):
             await turn.ask("Which?", choices="yes")
+        with pytest.raises(ValueError, match="A question has at most 32000 characters; not 40000"):
+            await turn.approve("x" * 40_000)
+        with pytest.raises(ValueError, match="take at most 65536 bytes; not 70"):
+            await turn.ask("Which?", choices=["x" * 70_000])
 
     assert (await Peer(it, Journal(), Script()).end()).status == "completed"
 
@@ -570,6 +574,20 @@ async def test_state_is_sent_only_if_it_was_changed():
     end, _ = await run_once(it, text="change")
     end, _ = await run_once(it, text="change", state=end.state)
     assert msgspec.json.decode(end.state) == {"seen": 2, "raw": {"threadkeep:bytes": "AP8="}}
+
+
+async def test_a_state_that_looks_like_bytes_is_what_it_was():
+    kept = {"a": {"threadkeep:bytes": 5}, "b": [{"threadkeep:bytes": {"threadkeep:bytes": "x"}}], "c": b"c"}
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        if turn.text == "keep":
+            turn.state = kept
+        return str(turn.state == kept)
+
+    end, _ = await run_once(it, text="keep")
+    end, _ = await run_once(it, text="read", state=end.state)
+    assert end.text == "True"
 
 
 async def test_a_saved_point_makes_what_was_before_it_optional():

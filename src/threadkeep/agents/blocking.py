@@ -27,10 +27,10 @@ class BlockingTurn(TurnFacts):
         if loop is None or loop.is_closed():
             call.close()
             raise TurnEnded("This turn has ended.")
-        if _is_on_a_loop():
+        if run.is_on_its_loop:
             call.close()
             raise TurnMisused(
-                "This turn blocks, so it can't be used in `async` code: use `await turn.…` there."
+                "This turn blocks, so it can't be used on the agents' event loop: use `await turn.…` there."
             )
         called = asyncio.run_coroutine_threadsafe(_noted(run, call), loop)
         try:
@@ -101,14 +101,6 @@ async def call_function(run: FunctionRun) -> object:
     if run.agent.is_async:
         return await run.agent.fn(turn)
     return await run.threads.functions.run(run, run.agent.fn, BlockingTurn(turn))
-
-
-def _is_on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 async def _noted(run: FunctionRun, call: Coroutine[Any, Any, T]) -> T:

@@ -284,6 +284,19 @@ class FunctionRun:
             raise TurnEnded("This turn has ended. A `turn` can be used only while its function runs.")
         if caller is not None and caller is not self:
             raise TurnMisused("This `turn` is another turn's. Use the one that your function was given.")
+        if not self.is_on_its_loop:
+            raise TurnMisused(
+                "This `turn` works on the agents' event loop. In a thread, use `blocking(turn)`, whose calls "
+                "need no `await`."
+            )
+
+    @property
+    def is_on_its_loop(self) -> bool:
+        """Whether the caller runs on the loop on which the function runs."""
+        try:
+            return asyncio.get_running_loop() is self.loop
+        except RuntimeError:
+            return False
 
     async def check(self) -> None:
         """The same, before something is awaited: code that swallows it can't keep the loop to itself."""

@@ -14,15 +14,15 @@ from threadkeep.wire.programs import NOTHING
 MOST_STATE_BYTES = 8 * 1024 * 1024
 
 _BYTES = "threadkeep:bytes"
-"""The one key of an object that is bytes."""
+"""The one key of an object that is bytes; with a list of one value, of one that the program keeps itself."""
 
 
 def encode_state(state: Mapping[str, Any]) -> bytes:
     """A state as JSON; raises NotJson."""
     try:
-        encoded = json.dumps(
-            state, default=_as_json, allow_nan=False, ensure_ascii=False, separators=(",", ":")
-        ).encode()
+        encoded = _encode(state)
+        if _BYTES.encode() in encoded:
+            encoded = _encode(_escaped(state))
     except (TypeError, ValueError, RecursionError) as exc:
         raise NotJson("`turn.state` can't be stored", str(exc), "It takes what JSON has, and bytes.") from exc
     if len(encoded) > MOST_STATE_BYTES:
@@ -38,6 +38,22 @@ def decode_state(encoded: Raw) -> dict[str, Any]:
     return msgspec.json.decode(raw, type=dict[str, Any])
 
 
+def _encode(state: object) -> bytes:
+    return json.dumps(
+        state, default=_as_json, allow_nan=False, ensure_ascii=False, separators=(",", ":")
+    ).encode()
+
+
+def _escaped(value: Any) -> Any:
+    """A value in which no object that the program keeps looks like bytes: what it keeps may be its user's."""
+    if isinstance(value, dict):
+        kept = {key: _escaped(it) for key, it in cast("dict[str, Any]", value).items()}
+        return {_BYTES: [kept[_BYTES]]} if kept.keys() == {_BYTES} else kept
+    if isinstance(value, list | tuple):
+        return [*map(_escaped, cast("Iterable[Any]", value))]
+    return value
+
+
 def _as_json(value: object) -> dict[str, str]:
     if isinstance(value, bytes | bytearray):
         return {_BYTES: base64.b64encode(value).decode()}
@@ -45,7 +61,10 @@ def _as_json(value: object) -> dict[str, str]:
 
 
 def _from_json(found: dict[str, Any]) -> Any:
-    return base64.b64decode(found[_BYTES]) if found.keys() == {_BYTES} else found
+    if found.keys() != {_BYTES}:
+        return found
+    kept = found[_BYTES]
+    return {_BYTES: kept[0]} if isinstance(kept, list) else base64.b64decode(kept)
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:

@@ -62,6 +62,8 @@ GivenTool = Callable[..., Any]
 """A tool, or a function that is to be one."""
 
 MOST_FILE_BYTES = 32 * 1024 * 1024
+MOST_QUESTION_CHARACTERS = 32_000
+MOST_SCHEMA_BYTES = 64 * 1024
 MOST_SCOPE_CHARACTERS = 256
 MOST_ROUNDS = 200
 """How often `run` asks the model at most."""
@@ -400,6 +402,16 @@ class Turn(TurnFacts):
         return await self._ask(message, _YES_OR_NO) == "yes"
 
     async def _ask(self, message: str, schema: dict[str, Any] | None) -> Any:
+        if len(message) > MOST_QUESTION_CHARACTERS:
+            raise ValueError(
+                f"A question has at most {MOST_QUESTION_CHARACTERS} characters; not {len(message)}. "
+                "Say the rest first: `turn.say(text)`."
+            )
+        if schema is not None and (size := len(encode(schema))) > MOST_SCHEMA_BYTES:
+            raise ValueError(
+                f"Choices, or the type of an answer, take at most {MOST_SCHEMA_BYTES} bytes; not {size}."
+            )
+
         def make(id_: int) -> AskClaim:
             return AskClaim(id=id_, message=storable(message), scope=self._scope, schema=schema)
 

@@ -106,7 +106,7 @@ class ShownTooMuch(Exception):
     """The program has shown more than a reply can hold."""
 
 
-class Unstorable(Exception):
+class Unrecordable(Exception):
     """A value that can't be recorded: what its claim comes to instead."""
 
     def __init__(self, error: ProgramError, code: str) -> None:
@@ -115,9 +115,9 @@ class Unstorable(Exception):
         self.code = code
 
     @staticmethod
-    def too_large(message: str) -> "Unstorable":
+    def too_large(message: str) -> "Unrecordable":
         """There is too much of it."""
-        return Unstorable(ProgramError("StepResultTooLarge", message), RESULT_TOO_LARGE)
+        return Unrecordable(ProgramError("StepResultTooLarge", message), RESULT_TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,18 +287,18 @@ class RunningCode:
         return self._model_calls.index(begun.step_id) + 1
 
     async def stored(self, value: Raw) -> StoredValue:
-        """Stores a value that is too large for the log; raises Unstorable."""
+        """Stores a value that is too large for the log; raises Unrecordable."""
         size = len(bytes(value))
         if size > MOST_VALUE_BYTES:
-            raise Unstorable.too_large(
+            raise Unrecordable.too_large(
                 f"A step's result can have at most {MOST_VALUE_BYTES} bytes; this one has {size}."
             )
         if self._result_bytes + size > MOST_ALL_RESULTS_BYTES:
-            raise Unstorable.too_large(
+            raise Unrecordable.too_large(
                 f"All results of a turn can have at most {MOST_ALL_RESULTS_BYTES} bytes."
             )
         if not _is_recordable(value):
-            raise Unstorable(
+            raise Unrecordable(
                 ProgramError("StepResultInvalid", "A value that is recorded is JSON in UTF-8, in one line."),
                 RESULT_INVALID,
             )
@@ -314,7 +314,7 @@ class RunningCode:
         """The end of a claim that came to a value; one that is too large is an error of the claim."""
         try:
             stored = await self.stored(value if isinstance(value, Raw) else Raw(_encode(value)))
-        except Unstorable as exc:
+        except Unrecordable as exc:
             return self.failed(claim, exc.error, exc.code, duration_ms=duration_ms, is_progress=is_progress)
         return StepEnded(
             claim.key,

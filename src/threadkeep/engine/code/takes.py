@@ -12,7 +12,7 @@ from threadkeep.domain.events import UsageReported
 from threadkeep.domain.message import Usage
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.outlet import Alone
-from threadkeep.engine.code.running import RunningCode, Unstorable
+from threadkeep.engine.code.running import RunningCode, Unrecordable
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.journal import CallPaid, StateSaved
 from threadkeep.engine.loop import Together
@@ -97,7 +97,7 @@ class Takes:
         try:
             value = await code.stored(claim.value)
             state = await code.stored(claim.state) if bytes(claim.state) else None
-        except Unstorable as exc:
+        except Unrecordable as exc:
             return ClaimFailed(claim.id, exc.error, exc.code, settle=False)
         saved = StateSaved(
             claim.scope,
