@@ -477,9 +477,9 @@ async def test_choices_that_are_one_text_and_what_is_too_long_are_refused_with_a
     async def it(turn: Turn) -> None:
         with pytest.raises(ValueError, match=r"is a list of texts: `choices=\['yes'\]`"):
             await turn.ask("Which?", choices="yes")
-        with pytest.raises(ValueError, match="A question has at most 32000 characters; not 40000"):
+        with pytest.raises(TurnMisused, match="A question has at most 32000 characters; not 40000"):
             await turn.approve("x" * 40_000)
-        with pytest.raises(ValueError, match="take at most 65536 bytes; not 70"):
+        with pytest.raises(TurnMisused, match="take at most 65536 bytes; not 70"):
             await turn.ask("Which?", choices=["x" * 70_000])
 
     assert (await Peer(it, Journal(), Script()).end()).status == "completed"

@@ -12,7 +12,15 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 from msgspec import Raw
 
 from threadkeep.agents.attempts import report, take
-from threadkeep.agents.errors import Denied, NotInAStep, NotJson, OutcomeUnknown, StepInsideStep, TurnError
+from threadkeep.agents.errors import (
+    Denied,
+    NotInAStep,
+    NotJson,
+    OutcomeUnknown,
+    StepInsideStep,
+    TurnError,
+    TurnMisused,
+)
 from threadkeep.agents.facts import TurnFacts
 from threadkeep.agents.json_schemas import schema_of
 from threadkeep.agents.output import text_item
@@ -403,12 +411,12 @@ class Turn(TurnFacts):
 
     async def _ask(self, message: str, schema: dict[str, Any] | None) -> Any:
         if len(message) > MOST_QUESTION_CHARACTERS:
-            raise ValueError(
+            raise TurnMisused(
                 f"A question has at most {MOST_QUESTION_CHARACTERS} characters; not {len(message)}. "
                 "Say the rest first: `turn.say(text)`."
             )
         if schema is not None and (size := len(encode(schema))) > MOST_SCHEMA_BYTES:
-            raise ValueError(
+            raise TurnMisused(
                 f"Choices, or the type of an answer, take at most {MOST_SCHEMA_BYTES} bytes; not {size}."
             )
 
