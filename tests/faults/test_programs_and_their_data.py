@@ -132,8 +132,9 @@ DAMAGES: Mapping[str, str | None] = {
     "a value is damaged": "UPDATE tk_step_values SET content = :garbage WHERE turn_id = :id",
     "a value is another's": """UPDATE tk_turn_chunks
         SET events = REPLACE(events, '"value":"', '"value":7,"was":"') WHERE turn_id = :id""",
+    "lost three times": "UPDATE tk_turns SET attempts = 3 WHERE id = :id",
 }
-"""What happens to the journal of a turn while no node has it."""
+"""What happens to a turn and its journal while no node has it."""
 ENDS = ("INTERRUPTED", "INTERNAL_ERROR", "AGENT_FAILED", "REPLAY_DIVERGED")
 LAST = "SELECT MAX(first_seq) FROM tk_turn_chunks WHERE turn_id = :id"
 

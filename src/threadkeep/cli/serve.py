@@ -187,8 +187,9 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
     if (file := settings_file().absolute()).exists():
         yield f"Settings: {file}"
     yield f"Model: {_model(settings)}"
-    if settings.agents and settings.check_agents:
-        yield "Agents in code are checked after each turn: what they do outside steps happens twice."
+    if settings.agents:
+        checks = "; checked after each turn: what they do outside steps happens twice"
+        yield f"Agents in code: {', '.join(settings.agents)}{checks if settings.check_agents else ''}."
     yield f"API reference: http://{shown}:{port}/docs   Data: {_where(settings)}   Stop: Ctrl-C"
 
 
