@@ -64,7 +64,7 @@ def _from_json(found: dict[str, Any]) -> Any:
     if found.keys() != {_BYTES}:
         return found
     kept = found[_BYTES]
-    return {_BYTES: kept[0]} if isinstance(kept, list) else base64.b64decode(kept)
+    return {_BYTES: cast("list[Any]", kept)[0]} if isinstance(kept, list) else base64.b64decode(kept)
 
 
 def _refuse(*_: object, **__: object) -> NoReturn:
