@@ -209,14 +209,74 @@ def test_loopback_is_recognised(host: str):
     assert not is_loopback(f"x{host}.example")
 
 
+PROVIDER = {"issuer": "https://id.example", "client_id": "threadkeep", "anyone": True}
+
+
+def with_provider(name: str = "work", **given: object) -> Settings:
+    return Settings.load({}, public_url="https://chat.example", sign_in={name: PROVIDER | given})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"anyone": False}, "must say who may sign in"),
+        ({"allowed_groups": ["staff"]}, "contradicts"),
+        ({"anyone": False, "allowed_domains": ["@example.com"]}, "not a domain"),
+        ({"issuer": "http://id.example"}, "https://"),
+        ({"issuer": "https://u:p@id.example"}, "must be an address"),
+        ({"issuer": "id.example"}, "must be an address"),
+        ({"scopes": ["email"]}, "openid"),
+        ({"client_id": ""}, "SIGN_IN"),
+        ({"claim": "x"}, "SIGN_IN"),
+    ],
+)
+def test_provider_that_would_let_in_the_wrong_people_is_refused(given: dict[str, object], said: str):
+    with pytest.raises(SettingsError, match=said):
+        with_provider(**given)
+
+
+@pytest.mark.parametrize("name", ["Work", "a|b", "1a", "", "a" * 33, "a/b"])
+def test_provider_needs_a_name_that_fits_into_an_address_and_an_id(name: str):
+    with pytest.raises(SettingsError, match="lower-case"):
+        with_provider(name)
+
+
+def test_ids_of_two_issuers_never_mix():
+    legacy = PROVIDER | {"legacy_ids": True}
+    page = {"public_url": "https://chat.example"}
+    with pytest.raises(SettingsError, match="only one provider"):
+        Settings.load({}, **page, sign_in={"a": legacy, "b": legacy})
+    with pytest.raises(SettingsError, match="another issuer"):
+        Settings.load({}, **page, sign_in={"a": legacy}, jwt_secret=SECRET)
+    issuer = {"jwt_secret": SECRET, "jwt_issuer": "https://id.example"}
+    assert Settings.load({}, **page, sign_in={"a": legacy}, **issuer).has_sessions
+
+
+def test_provider_needs_the_address_of_the_page_and_users_of_its_own():
+    provider = {"work": PROVIDER}
+    with pytest.raises(SettingsError, match="PUBLIC_URL"):
+        Settings.load({}, sign_in=provider, host="0.0.0.0")
+    with pytest.raises(SettingsError, match="USER_TABLE"):
+        Settings.load(
+            {},
+            sign_in=provider,
+            public_url="https://chat.example",
+            user_table="users.id",
+            database_url="postgresql://h/d",
+        )
+
+
 def test_secrets_are_never_shown():
     settings = Settings.load(
         {
             "THREADKEEP_JWT_SECRET": SECRET,
             "THREADKEEP_SECRET_KEY": SECRET,
             "THREADKEEP_DATABASE_URL": "postgresql://u:pa55@h/d",
-        }
+        },
+        public_url="https://chat.example",
+        sign_in={"work": PROVIDER | {"client_secret": SECRET}},
     )
+    assert SECRET not in repr(settings.sign_in)
     assert SECRET not in repr(settings)
     assert "pa55" not in repr(settings)
 

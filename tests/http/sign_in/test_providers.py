@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Generator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -12,18 +12,27 @@ import pytest
 from tests.conftest import ONLY_POSTGRES, ONLY_SQLITE, Api
 from tests.http.calls import refusal
 from tests.http.checked import CheckedApi
-from tests.http.sign_in.provider.running import CLIENT_ID, CLIENT_SECRET, Claims, Provider, running_provider
+from tests.http.sign_in.provider.running import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    Claims,
+    Lie,
+    Provider,
+    running_provider,
+)
 from tests.http.sign_in.test_sessions import ORIGIN, browser, settings_for
 from threadkeep import create_app
+from threadkeep.doctor.providers import check_providers
 
 BACK = "/oauth/sign-in/work"
 START = f"{BACK}/start"
+OTHER = "/oauth/sign-in/other"
 LATER_MS = 13 * 60 * 60 * 1000
 
 
 @pytest.fixture(scope="module")
 def running() -> Generator[Provider]:
-    with running_provider(f"{ORIGIN}{BACK}") as provider:
+    with running_provider(f"{ORIGIN}{BACK}", f"{ORIGIN}{OTHER}") as provider:
         yield provider
 
 
@@ -115,10 +124,16 @@ async def me(client: httpx.AsyncClient) -> dict[str, Any]:
     return response.json()
 
 
+async def inside(api: Api) -> Any:
+    """What talks to the provider, whose patience no test has."""
+    sign_ins: Any = (await api.app.services()).provider_sign_ins
+    return sign_ins._providers["work"]
+
+
 async def pass_half_a_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hourly job, thirteen hours from now."""
-    sign_ins = (await api.app.services()).provider_sign_ins
-    now = sign_ins._clock  # pyright: ignore[reportPrivateUsage]
+    sign_ins: Any = (await api.app.services()).provider_sign_ins
+    now = sign_ins._clock
     monkeypatch.setattr(sign_ins, "_clock", lambda: now() + LATER_MS)
     await sign_ins.refresh_due()
 
@@ -203,7 +218,7 @@ async def test_provider_that_lies_signs_nobody_in(api: Api, provider: Provider):
     ann = browser(api)
 
     def unsigned(claims: Claims) -> str:
-        return jwt.encode(claims, None, algorithm="none")
+        return jwt.encode(claims, cast("Any", None), algorithm="none")
 
     def by_secret(claims: Claims) -> str:
         return jwt.encode(claims, CLIENT_SECRET * 4, algorithm="HS256")
@@ -218,7 +233,7 @@ async def test_provider_that_lies_signs_nobody_in(api: Api, provider: Provider):
             provider.key = before
         return f"{header}.{payload}.{signature}"
 
-    lies = {
+    lies: dict[str, Lie] = {
         "no signature": unsigned,
         "a secret's signature": by_secret,
         "another key": by_another_key,
@@ -288,16 +303,14 @@ async def test_provider_may_start_after_us_and_change_its_keys(api: Api, provide
     ann = browser(api)
     assert problem(await ann.get(START)) == "unreachable"
     provider.is_down = False
-    discovery = (await api.app.services()).provider_sign_ins._providers["work"]._discovery  # type: ignore
-    discovery._next_fetch = 0  # instead of two seconds
+    (await inside(api))._discovery._next_fetch = 0  # instead of two seconds
     url = await at_provider(await begun(ann), "ann")
     provider.is_down = True
     assert problem(await come_back(ann, url)) == "unreachable"
     provider.is_down = False
     await sign_in(ann)
     provider.rotate()
-    keys = (await api.app.services()).provider_sign_ins._providers["work"]._keys[1]  # type: ignore
-    keys._next_fetch = 0  # instead of ten seconds
+    (await inside(api))._keys[1]._next_fetch = 0  # instead of ten seconds
     await sign_in(ann)
     assert (await me(ann))["id"].startswith("work|")
 
@@ -341,13 +354,14 @@ async def test_only_people_with_a_verified_address_of_the_domain_come_in(api: Ap
 @ONLY_SQLITE
 async def test_same_person_of_two_providers_is_two_users(api: Api, provider: Provider):
     provider.describe("ann", name="Ann")
-    ann = await signed_in(api)
-    first = await me(ann)
-    url = (await browser(api).get("/oauth/sign-in/other/start")).headers["location"]
-    assert parse_qs(urlsplit(url).query)["redirect_uri"] == [f"{ORIGIN}/oauth/sign-in/other"]
-    admission = (await api.app.services()).provider_sign_ins._providers["other"].admission  # type: ignore
-    assert first["id"] == f"work|{admission.subject_of(first['id']).partition('|')[2]}"
-    assert admission.provider == "other"
+    first = await me(await signed_in(api))
+    ann = browser(api)
+    url = (await ann.get(f"{OTHER}/start")).headers["location"]
+    assert parse_qs(urlsplit(url).query)["redirect_uri"] == [f"{ORIGIN}{OTHER}"]
+    await come_back(ann, await at_provider(url, "ann"))
+    second = await me(ann)
+    assert second["id"] == first["id"].replace("work|", "other|")
+    assert second["name"] == first["name"]
 
 
 async def test_role_and_groups_are_those_of_today(
@@ -397,17 +411,8 @@ async def test_suspension_by_the_provider_ends_with_a_sign_in_but_not_an_admins(
     ann = await signed_in(api)
     id_ = (await me(ann))["id"]
     provider.replaced = {"/token/": lambda it: {"error": "invalid_grant"}}
-
-    async def refused(*args: Any, **kwargs: Any) -> Any:
-        reply = await real(*args, **kwargs)
-        return type(reply)(400, reply.fields)
-
-    used = (await api.app.services()).provider_sign_ins._providers["work"]  # type: ignore
-    real = used._ask_for_tokens  # type: ignore
-    monkeypatch.setattr(used, "_ask_for_tokens", refused)
     await pass_half_a_day(api, monkeypatch)
     refusal(await ann.get("/api/me"), 401, "UNAUTHENTICATED")
-    monkeypatch.setattr(used, "_ask_for_tokens", real)
     provider.tell_truth()
     await sign_in(ann)
     assert (await me(ann))["id"] == id_
@@ -470,3 +475,23 @@ async def test_address_that_begins_too_often_has_to_wait(api: Api, provider: Pro
     for _ in range(60):
         await begun(stranger)
     assert problem(await stranger.get(START)) == "too_many"
+
+
+@ONLY_SQLITE
+async def test_doctor_says_what_is_wrong_with_a_provider(
+    provider: Provider, tmp_path: Path, database_url: str
+):
+    settings = settings_with(provider, database_url, tmp_path / "data", anyone=True)
+
+    async def said() -> list[tuple[str, str]]:
+        return [(it.verdict, f"{it.message} {it.advice or ''}") async for it in check_providers(settings)]
+
+    for verdict, message in await said():
+        assert verdict == "ok"
+        assert f"{ORIGIN}/oauth/sign-in/" in message
+    provider.replaced = {"/openid-configuration": lambda it: it | {"issuer": f"{it['issuer']}/"}}
+    assert all(it[0] == "problem" and "to the letter" in it[1] for it in await said())
+    provider.replaced = {"/openid-configuration": lambda it: it | {"token_endpoint": "ftp://x"}}
+    assert all(it[0] == "problem" and "`token_endpoint`" in it[1] for it in await said())
+    provider.is_down = True
+    assert all(it[0] == "problem" and "can't be reached" in it[1] for it in await said())

@@ -55,7 +55,7 @@ async def read_invitation(request: RequestContext, *, body: InvitationBody) -> I
     try:
         invitation = await request.services.invitations.find(body.token)
     except (InvitationNotFound, InvitationEnded):
-        attempts.failed(address)
+        attempts.note(address)
         raise
     here = _signed_in_here(request)
     is_other = here is not None and here.id != invitation.user_id
@@ -78,7 +78,7 @@ async def accept_invitation(request: RequestContext, *, body: AcceptBody) -> Vie
             body.token, device, _signed_in_here(request), switches=body.switch
         )
     except (InvitationNotFound, InvitationEnded):
-        attempts.failed(address)
+        attempts.note(address)
         raise
     return ViewResponse(
         AcceptedView(id=invitation.user_id, role=invitation.role), headers=given_session(cookie, started)

@@ -1,4 +1,4 @@
-"""How often an address may fail to sign in: nobody can guess a token, but trying must not cost us much."""
+"""How often an address may try to sign in: nobody can guess a token, but trying must not cost us much."""
 
 import time
 from collections import OrderedDict
@@ -6,23 +6,23 @@ from collections.abc import Callable
 
 from threadkeep.domain.errors import RateLimited
 
-MOST_FAILURES = 20
+MOST_ATTEMPTS = 20
 WITHIN_S = 60
 MOST_ADDRESSES = 4096
 
 
 class Attempts:
-    """Counts the failures of each address on this node."""
+    """Counts the attempts of each address on this node: failures, or all, as the caller likes."""
 
-    def __init__(self, most: int = MOST_FAILURES, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST_ATTEMPTS, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._monotonic = monotonic
-        self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()
         """By address: how many, and when they are forgotten."""
 
     def check(self, address: str) -> None:
-        """Refuses an address that has failed too often."""
-        count, until = self._failures.get(address, (0, 0.0))
+        """Refuses an address that has tried too often."""
+        count, until = self._counts.get(address, (0, 0.0))
         left = until - self._monotonic()
         if count >= self._most and left > 0:
             raise RateLimited(
@@ -30,10 +30,10 @@ class Attempts:
                 retry_after_s=int(left) + 1,
             )
 
-    def failed(self, address: str) -> None:
-        """Notes that an address has failed."""
+    def note(self, address: str) -> None:
+        """Notes that an address has tried."""
         now = self._monotonic()
-        count, until = self._failures.pop(address, (0, 0.0))
-        self._failures[address] = (count + 1, until) if until > now else (1, now + WITHIN_S)
-        if len(self._failures) > MOST_ADDRESSES:
-            self._failures.popitem(last=False)
+        count, until = self._counts.pop(address, (0, 0.0))
+        self._counts[address] = (count + 1, until) if until > now else (1, now + WITHIN_S)
+        if len(self._counts) > MOST_ADDRESSES:
+            self._counts.popitem(last=False)

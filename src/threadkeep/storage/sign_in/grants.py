@@ -134,6 +134,7 @@ class SqlGrants:
         due_at: int,
     ) -> Plan[Session]:
         now = session.created_at
+        yield _LOCK_USER(id=user.id)
         if refresh_token is None and not (yield _HAS(user_id=user.id, provider=provider)):
             session = replace(session, ends_at=min(session.ends_at, now + DAY_MS))
         yield from start_session(session, token_hash, user)

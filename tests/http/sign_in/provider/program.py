@@ -1,12 +1,13 @@
+# pyright: basic
 """Django OAuth Toolkit as a provider of one application, with people whom tests add and remove.
 
-    python -m tests.http.sign_in.provider.program ISSUER REDIRECT_URI CLIENT_SECRET
+    python -m tests.http.sign_in.provider.program ISSUER CLIENT_SECRET REDIRECT_URI…
 
 It prints its port. What it says about OpenID Connect is its own; the people are ours, and need no password.
 """
 
 import sys
-from typing import Any
+from typing import Any, cast
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import django
@@ -58,18 +59,18 @@ class Quiet(WSGIRequestHandler):
         pass
 
 
-def main(issuer: str, redirect_uri: str, secret: str) -> None:
+def main(issuer: str, secret: str, *redirect_uris: str) -> None:
     configure(issuer)
     apps.get_model("oauth2_provider", "Application").objects.create(
         client_id=CLIENT_ID,
         client_secret=secret,
         client_type="confidential",
         authorization_grant_type="authorization-code",
-        redirect_uris=redirect_uri,
+        redirect_uris=" ".join(redirect_uris),
         algorithm="RS256",
         skip_authorization=True,
     )
-    with make_server("127.0.0.1", 0, WSGIHandler(), handler_class=Quiet) as server:
+    with make_server("127.0.0.1", 0, cast("Any", WSGIHandler()), handler_class=Quiet) as server:
         print(server.server_port, flush=True)
         server.serve_forever()
 

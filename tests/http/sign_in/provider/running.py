@@ -83,7 +83,8 @@ class Provider:
         with reply:
             content, status, given = reply.read(), cast("int", reply.status), reply.headers.items()
         if "json" in dict(given).get("Content-Type", ""):
-            content = json.dumps(self._changed(path, json.loads(content))).encode()
+            fields = self._changed(path, json.loads(content))
+            content, status = json.dumps(fields).encode(), 400 if "error" in fields else status
         kept = [
             (name, it)
             for name, it in given
@@ -107,7 +108,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 @contextmanager
-def running_provider(redirect_uri: str) -> Generator[Provider]:
+def running_provider(*redirect_uris: str) -> Generator[Provider]:
     """A provider on loopback, with one application: ours."""
     providers: list[Provider] = []
 
@@ -141,7 +142,7 @@ def running_provider(redirect_uri: str) -> Generator[Provider]:
         url = f"http://127.0.0.1:{proxy.server_port}"
         program = [sys.executable, "-m", "tests.http.sign_in.provider.program"]
         process = subprocess.Popen(
-            [*program, f"{url}/o", redirect_uri, CLIENT_SECRET],
+            [*program, f"{url}/o", CLIENT_SECRET, *redirect_uris],
             cwd=Path(__file__).parents[4],
             stdout=subprocess.PIPE,
             text=True,

@@ -33,7 +33,7 @@ def provider_routes(public_url: PublicUrl, services: Callable[[], Awaitable[Serv
         address = client_address(request, known.sign_in_rules.trusted_proxies)
         try:
             known.begun_sign_ins.check(address)
-            known.begun_sign_ins.failed(address)
+            known.begun_sign_ins.note(address)
             begun = await known.provider_sign_ins.begin(
                 name, request.query_params.get("next"), cookie.sent(request)
             )
