@@ -10,6 +10,7 @@ from threadkeep import Settings
 from threadkeep.agents.agent import MOST_STEPS
 from threadkeep.agents.state import MOST_STATE_BYTES
 from threadkeep.agents.turn import MOST_FILE_BYTES
+from threadkeep.bootstrap import services as begun
 from threadkeep.context import attachments, prompt
 from threadkeep.domain import (
     agent,
@@ -26,6 +27,7 @@ from threadkeep.domain import (
 )
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.sharing import share
+from threadkeep.domain.sign_in import identity
 from threadkeep.engine import tools
 from threadkeep.engine.code import running
 from threadkeep.handling import bodies, idempotency, uploads
@@ -60,7 +62,9 @@ FIXED = {
     "unread briefings of one agent": briefings.MOST_UNREAD,
     "browsers signed in at once": sessions.MOST_SESSIONS,
     "instructions to every agent": user.MOST_INSTRUCTION_CHARACTERS,
-    "wrong invitations from one address in a minute": attempts.MOST_FAILURES,
+    "wrong invitations from one address in a minute": attempts.MOST_ATTEMPTS,
+    "sign-ins with a provider begun from one address in a minute": begun.MOST_BEGUN_SIGN_INS,
+    "groups kept of a user": identity.MOST_GROUPS,
     "files of a message": files.MOST_FILES_OF_A_MESSAGE,
     "a conversation's queue": queued.MOST_QUEUED,
     "versions of a message that `siblings` lists": siblings.MOST_SIBLINGS,
