@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 import threadkeep
 from threadkeep.domain.errors import SettingsError
@@ -102,6 +103,14 @@ def test_rules_for_mcp_servers_are_strict_unless_the_operator_says_otherwise():
         ({"THREADKEEP_ADMIN_CLAIM": "role="}, "ADMIN_CLAIM"),
         ({"THREADKEEP_DATABASE_URL": "mysql://x"}, "DATABASE_URL"),
         ({"THREADKEEP_DATABASE_SCHEMA": "a; drop"}, "DATABASE_SCHEMA"),
+        ({"THREADKEEP_DATABASE_PASSWORD": "x"}, "DATABASE_PASSWORD is for .* PostgreSQL"),
+        (
+            {"THREADKEEP_DATABASE_PASSWORD": "x", "THREADKEEP_DATABASE_URL": "postgresql://u:y@h/d"},
+            "DATABASE_PASSWORD or a password in THREADKEEP_DATABASE_URL",
+        ),
+        ({"THREADKEEP_SECRET_KEY_FILE": "/nowhere"}, "SECRET_KEY_FILE: Couldn't read /nowhere: No such file"),
+        ({"THREADKEEP_SECRET_KEY_FILE": "/dev/null"}, "SECRET_KEY_FILE: /dev/null is empty"),
+        ({"THREADKEEP_SECRET_KEY_FILE": "/x", "THREADKEEP_SECRET_KEY": SECRET}, "SECRET_KEY_FILE, not both"),
         ({"THREADKEEP_CORS_ORIGINS": "*"}, "CORS_ORIGINS"),
         ({"THREADKEEP_CORS_ORIGINS": "https://["}, "CORS_ORIGINS"),
         ({"THREADKEEP_JWKS_URL": "https://[x"}, "JWKS_URL"),
@@ -279,6 +288,29 @@ def test_secrets_are_never_shown():
     assert SECRET not in repr(settings.sign_in)
     assert SECRET not in repr(settings)
     assert "pa55" not in repr(settings)
+
+
+def test_secret_comes_from_the_file_that_its_variable_names_and_programs_do_not_see_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    file = tmp_path / "password"
+    file.write_text("pa/55 @?&\n")
+    given = {
+        "THREADKEEP_DATABASE_URL": "postgresql://tk@database/tk?sslmode=require",
+        "THREADKEEP_DATABASE_PASSWORD_FILE": str(file),
+    }
+    settings = Settings.load(given)
+    assert conninfo_to_dict(settings.database) == {
+        "user": "tk",
+        "host": "database",
+        "dbname": "tk",
+        "sslmode": "require",
+        "password": "pa/55 @?&",
+    }
+    assert "pa/55" not in repr(settings)
+    assert misnamed(given) == []
+    monkeypatch.setenv("THREADKEEP_DATABASE_PASSWORD_FILE", str(file))
+    assert file in settings.private_paths
 
 
 def test_address_that_cannot_be_read_is_refused_without_its_password():

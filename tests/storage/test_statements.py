@@ -55,6 +55,7 @@ REASONS: Mapping[Scan, str] = {
     Scan("running.active_turns._PAGE", "tk_turns"): PARTIAL,
     Scan("sign_in.attempts._SWEEP", "tk_sign_in_attempts"): FEW,
     Scan("sign_in.grants._END_UNCHECKED", "tk_sessions"): "once an hour; nobody waits",
+    Scan("sign_in.invitations._HAS_ADMIN", "tk_invitations"): FEW,
     Scan("sign_in.invitations._HAS_ADMIN", "tk_users"): "asked by a command",
     Scan("sign_in.invitations._OPEN", "tk_invitations"): FEW,
     Scan("sign_in.invitations._SWEEP", "tk_invitations"): FEW,

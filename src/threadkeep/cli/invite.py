@@ -11,7 +11,7 @@ from threadkeep.clock import system_clock
 from threadkeep.domain.errors import SettingsError
 from threadkeep.domain.sign_in.session import INVITATION_S, MOST_INVITATION_S
 from threadkeep.domain.user import UserRole
-from threadkeep.services.sign_in.invitations import Invitations
+from threadkeep.services.sign_in.invitations import Invitations, NewInvitation
 from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.settings import Settings
 
@@ -28,7 +28,10 @@ def add_invite(command: argparse.ArgumentParser) -> None:
         help="how long the link can be used, for example 2h, 7d (24h; at most 30d)",
     )
     command.add_argument(
-        "--first", action="store_true", help="do nothing once an admin has signed in; for start scripts"
+        "--first",
+        action="store_true",
+        help="invite the first admin: do nothing once an admin has signed in, or while one is invited; for "
+        "start scripts",
     )
 
 
@@ -37,19 +40,23 @@ def _invite(settings: Settings, given: argparse.Namespace) -> int:
         raise SettingsError("Set THREADKEEP_INVITATIONS=on, here and for the server, to invite people.")
     if given.ttl > MOST_INVITATION_S:
         raise SettingsError("An invitation can be valid for at most 30 days: --ttl 30d.")
-    role = UserRole.ADMIN if given.admin else UserRole.USER
-    url = asyncio.run(_create(settings, given.name, role, given.ttl, first=given.first))
-    if url is None:
-        print("threadkeep: an admin has signed in already; no invitation was made.", file=sys.stderr)
+    made = asyncio.run(_create(settings, given))
+    if made is None:
+        print(
+            "threadkeep: An admin has signed in, or is invited already: no invitation was made. "
+            f"For a new link: threadkeep invite {given.name} --admin",
+            file=sys.stderr,
+        )
     else:
-        print(url)
+        print(made.url)
     return 0
 
 
-async def _create(settings: Settings, name: str, role: UserRole, ttl_s: int, *, first: bool) -> str | None:
+async def _create(settings: Settings, given: argparse.Namespace) -> NewInvitation | None:
     async with store_beside_server(settings) as store:
-        if first and await store.invitations.has_admin():
-            return None
         sessions = Sessions(store, system_clock)
         invitations = Invitations(store, sessions, settings.sign_in_rules, system_clock)
-        return (await invitations.create(None, name, role, ttl_s)).url
+        if given.first:
+            return await invitations.create_first(given.name, given.ttl)
+        role = UserRole.ADMIN if given.admin else UserRole.USER
+        return await invitations.create(None, given.name, role, given.ttl)

@@ -15,6 +15,7 @@ To add a setting, add one field with its description to its group, and put the o
 """
 
 import difflib
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,11 +29,13 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.settings.running import RunningSettings
 from threadkeep.settings.sources import (
     FILE_NAME,
+    IN_FILE,
     choose_gateway,
     open_to_others,
     promptx_project,
     read_agents,
     read_file,
+    read_secret_files,
     read_secrets,
     settings_file,
 )
@@ -65,6 +68,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
     ) -> "Settings":
         """Reads `threadkeep.toml`, then the environment, then the arguments; later ones take precedence.
 
+        A secret's variable may end with `_FILE`: then it names the file with the value.
         A blank value counts as missing, wherever it is.
         """
         given: dict[str, object] = {}
@@ -76,6 +80,7 @@ class Settings(RunningSettings, frozen=True, kw_only=True, forbid_unknown_fields
         read_agents(given)
         found = {name: value_in(environment, PREFIX + name.upper()) for name in names}
         given |= _renamed({name: value for name, value in found.items() if value is not None})
+        given |= read_secret_files(_secrets(), environment)
         given |= _renamed({name: value for name, value in overrides.items() if not is_missing(value)})
         choose_gateway(given, environment)
         read_secrets(given, environment, "gateways", "api_key")
@@ -144,6 +149,7 @@ class Misnamed(msgspec.Struct, frozen=True):
 def misnamed(environment: Mapping[str, str] = os.environ) -> list[Misnamed]:
     """Variables without effect. Not refused: orchestrators such as Kubernetes add their own names."""
     known = [name.upper() for name in (*Settings.__struct_fields__, *_RENAMED, "config")]
+    known += [f"{name.upper()}{IN_FILE}" for name in _secrets()]
     given = sorted(name.removeprefix(PREFIX) for name in environment if name.startswith(PREFIX))
     found: list[Misnamed] = []
     for name in given:
@@ -165,11 +171,24 @@ def _lists() -> set[str]:
     return {name for name, default in defaults if isinstance(default, tuple)}
 
 
+@functools.cache
+def _secrets() -> tuple[str, ...]:
+    """The settings that nothing prints."""
+    hints = get_type_hints(Settings, include_extras=True)
+    return tuple(name for name in Settings.__struct_fields__ if _is_secret(hints[name]))
+
+
 def _describe(name: str, hint: Any, value: object) -> Described:
-    metas = [meta for meta in hint.__metadata__ if isinstance(meta, Meta)]
-    documentation = next(meta.description for meta in metas if meta.description)
-    secret = any((meta.extra or {}).get("secret") for meta in metas)
-    return Described(name, value, documentation, secret)
+    documentation = next(meta.description for meta in _metas(hint) if meta.description)
+    return Described(name, value, documentation, _is_secret(hint))
+
+
+def _is_secret(hint: Any) -> bool:
+    return any((meta.extra or {}).get("secret") for meta in _metas(hint))
+
+
+def _metas(hint: Any) -> list[Meta]:
+    return [meta for meta in hint.__metadata__ if isinstance(meta, Meta)]
 
 
 def _to_path(wanted: type, value: object) -> object:

@@ -3,7 +3,7 @@
 import os
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +11,8 @@ from threadkeep.domain.errors import SettingsError
 from threadkeep.settings.values import PREFIX, value_in
 
 FILE_NAME = "threadkeep.toml"
+IN_FILE = "_FILE"
+"""Ends the name of a variable that names the file with a secret setting's value."""
 
 
 def settings_file(environment: Mapping[str, str] = os.environ) -> Path:
@@ -50,6 +52,35 @@ def read_file(file: Path, *, required: bool) -> dict[str, object]:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise SettingsError(f"Couldn't read the settings file {file}: {exc}") from exc
+
+
+def secret_files(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
+    """The files that variables name, as orchestrators mount them, by the settings whose values they have."""
+    return {
+        name.removeprefix(PREFIX).removesuffix(IN_FILE).lower(): Path(file)
+        for name in environment
+        if name.startswith(PREFIX) and name.endswith(IN_FILE) and (file := value_in(environment, name))
+    }
+
+
+def read_secret_files(names: Collection[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The secret settings that are in files of their own."""
+    found: dict[str, str] = {}
+    for name, file in secret_files(environment).items():
+        if name not in names:
+            continue
+        variable = f"{PREFIX}{name.upper()}"
+        if value_in(environment, variable) is not None:
+            raise SettingsError(f"Set either {variable} or {variable}{IN_FILE}, not both.")
+        try:
+            found[name] = file.read_text(encoding="utf-8").strip()
+        except OSError as exc:
+            raise SettingsError(f"{variable}{IN_FILE}: Couldn't read {file}: {exc.strerror}.") from exc
+        except UnicodeDecodeError:
+            raise SettingsError(f"{variable}{IN_FILE}: {file} isn't text.") from None
+        if not found[name]:
+            raise SettingsError(f"{variable}{IN_FILE}: {file} is empty.")
+    return found
 
 
 def read_agents(given: dict[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import parse_qs, quote
 
 from msgspec import Meta
 
@@ -22,6 +23,9 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
     database_url: Annotated[
         Secret,
         Meta(description="sqlite:///path or postgresql://…; by default, a SQLite file in the data folder."),
+    ] = None
+    database_password: Annotated[
+        Secret, Meta(description="PostgreSQL: the password, where DATABASE_URL has none.")
     ] = None
     database_schema: Annotated[
         Annotated[str, Meta(pattern="^[a-z_][a-z0-9_]{0,62}$")] | None,
@@ -67,6 +71,7 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
         """Rejects databases that we don't speak to, and what only one of them can do."""
         if split_url(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must start with sqlite:/// or postgresql://.")
+        self._check_password()
         if self.user_table and self.on_sqlite:
             raise SettingsError(
                 "THREADKEEP_USER_TABLE requires PostgreSQL. With SQLite, call `await app.delete_user(id)` "
@@ -79,10 +84,27 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
                 "with THREADKEEP_INVITATIONS or [sign_in.NAME]."
             )
 
+    def _check_password(self) -> None:
+        """Rejects a password that nobody would look at."""
+        if self.database_password is None:
+            return
+        url = split_url(self.database_url or "", "DATABASE_URL")
+        if url.scheme not in {"postgresql", "postgres"}:
+            raise SettingsError(
+                "THREADKEEP_DATABASE_PASSWORD is for a THREADKEEP_DATABASE_URL of PostgreSQL."
+            )
+        if url.password or "password" in parse_qs(url.query):
+            raise SettingsError(
+                "Set either THREADKEEP_DATABASE_PASSWORD or a password in THREADKEEP_DATABASE_URL, not both."
+            )
+
     @property
     def database(self) -> str:
-        """The database's URL, with the default filled in."""
-        return self.database_url or f"sqlite:///{self.data / DATABASE}"
+        """The database's URL, with the default and the password filled in."""
+        url = self.database_url or f"sqlite:///{self.data / DATABASE}"
+        if self.database_password is None:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}password={quote(self.database_password, safe='')}"
 
     @property
     def on_sqlite(self) -> bool:

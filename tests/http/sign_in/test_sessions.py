@@ -1,5 +1,6 @@
 """People sign in with an invitation, in a browser, and a cookie counts only for our own page."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,11 @@ from tests.conftest import ONLY_SQLITE, SECRET, Api, secret_key_for
 from tests.http.calls import refusal
 from tests.http.checked import CheckedApi
 from threadkeep import Settings, create_app
+from threadkeep.clock import system_clock
+from threadkeep.domain.sign_in.public_url import PublicUrl
+from threadkeep.domain.sign_in.session import INVITATION_S, SignInRules
+from threadkeep.services.sign_in.invitations import Invitations
+from threadkeep.services.sign_in.sessions import Sessions
 
 ORIGIN = "https://chat.example"
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
@@ -139,6 +145,21 @@ async def test_invitation_takes_over_nobody_whom_no_invitation_made(api: Api):
         refusal(response, 422, "INVALID_REQUEST", "user")
     response = await api.as_user("ann").post("/api/admin/invitations", json={"user": "x"})
     refusal(response, 403, "FORBIDDEN")
+
+
+async def test_first_admin_is_invited_once_by_all_nodes_that_start_together(api: Api):
+    rules = SignInRules(public_url=PublicUrl.read(ORIGIN), invitations=True)
+    now = [system_clock()]
+    invitations = Invitations(api.store, Sessions(api.store, lambda: now[0]), rules, lambda: now[0])
+    made = await asyncio.gather(*(invitations.create_first("admin") for _ in range(5)))
+    (first,) = [it.url for it in made if it is not None]
+    now[0] += INVITATION_S * 1000
+    again = await invitations.create_first("admin")  # the first one has expired
+    assert again is not None
+    assert again.url != first
+    accepted = await accept(browser(api), again.url.partition("/#/invitation/")[2])
+    assert accepted.json() == {"id": "invited:admin", "role": "admin"}
+    assert await invitations.create_first("other") is None
 
 
 @ONLY_SQLITE

@@ -50,6 +50,19 @@ class Invitations:
         """Invites somebody by a name. None is the operator, on the command line."""
         if user is not None:
             _check_admin(user)
+        made, hashed, entry = self._new(user, name, role, ttl_s)
+        await self._store.invitations.add(made.invitation, hashed, entry)
+        return made
+
+    async def create_first(self, name: str, ttl_s: int = INVITATION_S) -> NewInvitation | None:
+        """Invites the first admin; None once one has signed in, and while another can."""
+        made, hashed, entry = self._new(None, name, UserRole.ADMIN, ttl_s)
+        return made if await self._store.invitations.add_first(made.invitation, hashed, entry) else None
+
+    def _new(
+        self, user: User | None, name: str, role: UserRole, ttl_s: int
+    ) -> tuple[NewInvitation, str, AuditEntry]:
+        """An invitation, the hash of its token and its entry in the audit."""
         public_url = self._rules.public_url
         if not self._rules.invitations or public_url is None:
             raise Forbidden("The operator hasn't turned on invitations: THREADKEEP_INVITATIONS=on.")
@@ -63,8 +76,8 @@ class Invitations:
             expires_at=now + ttl_s * 1000,
         )
         entry = self._entry(user.id if user else LOCAL, "create_invitation", invitation)
-        await self._store.invitations.add(invitation, required_hash(token), entry)
-        return NewInvitation(invitation, f"{public_url.text}/#/invitation/{token}")
+        made = NewInvitation(invitation, f"{public_url.text}/#/invitation/{token}")
+        return made, required_hash(token), entry
 
     async def find(self, token: str) -> Invitation:
         """The invitation in a link, if it can still be accepted. That changes nothing."""

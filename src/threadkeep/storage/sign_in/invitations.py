@@ -32,7 +32,13 @@ _OPEN = Statement(
 )
 _REMOVE = Statement("DELETE FROM tk_invitations WHERE id = :id AND accepted_at IS NULL RETURNING user_id")
 _SWEEP = Statement("DELETE FROM tk_invitations WHERE expires_at <= :before")
-_HAS_ADMIN = Statement("SELECT 1 FROM tk_users WHERE role = 'admin' AND deleted_at IS NULL LIMIT 1")
+_HAS_ADMIN = Statement(
+    """SELECT 1 FROM tk_users WHERE role = 'admin' AND deleted_at IS NULL
+    UNION ALL
+    SELECT 1 FROM tk_invitations WHERE role = 'admin' AND accepted_at IS NULL AND expires_at > :now LIMIT 1"""
+)
+# A row that there always is: of nodes that start together, one invites.
+_ONE_AT_A_TIME = Statement("SELECT 1 FROM tk_meta WHERE name = 'installation'", locks="FOR UPDATE")
 MOST_LISTED = 200
 
 
@@ -66,9 +72,9 @@ class SqlInvitations:
         """Withdraws an unused invitation; False if there is none."""
         return await self._database.write(lambda: _remove(invitation_id, entry))
 
-    async def has_admin(self) -> bool:
-        """Whether an admin has ever signed in with a session."""
-        return bool(await self._database.fetch(_HAS_ADMIN()))
+    async def add_first(self, invitation: Invitation, token_hash: str, entry: AuditEntry) -> bool:
+        """Stores the first admin's invitation; False if an admin has signed in or can accept another one."""
+        return await self._database.write(lambda: _add_first(invitation, token_hash, entry))
 
     async def sweep(self, before: int) -> None:
         """Forgets those that expired before a time."""
@@ -81,6 +87,14 @@ def _add(invitation: Invitation, token_hash: str, entry: AuditEntry) -> Plan[Non
     values = {name: getattr(invitation, name) for name in Invitation.__slots__}
     yield _ADD(**values, token_hash=token_hash)
     yield audit_query(entry)
+
+
+def _add_first(invitation: Invitation, token_hash: str, entry: AuditEntry) -> Plan[bool]:
+    yield _ONE_AT_A_TIME()
+    if (yield _HAS_ADMIN(now=invitation.created_at)):
+        return False
+    yield from _add(invitation, token_hash, entry)
+    return True
 
 
 def _accept(token_hash: str, session: Session, session_hash: str, entry: AuditEntry) -> Plan[Invitation]:
