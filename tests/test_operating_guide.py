@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
 GUIDE = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
 HARDENING = (ROOT / "docs" / "hardening.md").read_text(encoding="utf-8")
+DOCKER = (ROOT / "docs" / "docker.md").read_text(encoding="utf-8")
 DEFAULTS = Settings.load({})
 
 
@@ -111,28 +113,59 @@ def test_service_names_settings_that_there_are_and_gives_turns_their_time():
     assert unit["EnvironmentFile"] in section("systemd")
 
 
-def test_containers_name_settings_that_there_are_and_give_turns_their_time():
-    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
-    service = compose["services"]["threadkeep"]
-    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-    names = {*service["environment"], *re.findall(r"(THREADKEEP_\w+)=", dockerfile)}
-    assert "THREADKEEP_SECRET_KEY" in names
-    assert misnamed(dict.fromkeys(names, "")) == []
+def compose(file: str) -> Any:
+    """A compose file with the defaults of its variables."""
+    text = (DEPLOY / file).read_text(encoding="utf-8")
+    return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text))
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.sqlite.yaml"])
+def test_containers_name_settings_that_there_are_and_give_turns_their_time(file: str):
+    services = compose(file)["services"]
+    service = services["threadkeep"]
+    assert misnamed(dict.fromkeys(service["environment"], "")) == []
     assert int(service["stop_grace_period"].removesuffix("s")) >= DEFAULTS.shutdown_grace_s + 15
-    assert service["ports"] == [f"127.0.0.1:{DEFAULTS.port}:{DEFAULTS.port}"]
-    assert set(compose["volumes"]) == {"data", "database"}
-    for name in re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()):
-        assert name in section("Docker"), f"nobody is told to set {name}"
-    # An image can be named by its digest, and the page says how.
-    images = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
-    assert set(images) == {"${PYTHON_IMAGE}"}
-    pinned = service["build"]["args"]["PYTHON_IMAGE"], compose["services"]["database"]["image"]
-    for image in pinned:
-        variable, usual = re.findall(r"\$\{(\w+):-([^}]+)\}", image)[0]
-        assert f"{variable}={usual}@$(digest {usual})" in section("Docker")
-        assert variable != "PYTHON_IMAGE" or f"ARG {variable}={usual}\n" in dockerfile
-    copied = re.findall(r"^COPY (?!--from)(\S+) ", dockerfile, re.MULTILINE)
+    assert service["environment"]["THREADKEEP_PORT"] == DEFAULTS.port
+    # Only a proxy, or this machine, reaches the server.
+    assert service.get("ports", []) in ([], [f"127.0.0.1:{DEFAULTS.port}:{DEFAULTS.port}"])
+    used = {it.partition(":")[0] for one in services.values() for it in one["volumes"]}
+    assert {it for it in used if not it.startswith(".")} == set(compose(file)["volumes"])
+    given = Settings.load(
+        {name: str(it) for name, it in service["environment"].items() if not name.endswith("_FILE")}
+        | {"THREADKEEP_INVITATIONS": "on"}
+    )
+    assert given.sign_in_rules.public_url is not None
+
+
+def test_server_believes_only_the_proxy_who_a_client_is():
+    services, networks = (compose("compose.yaml")[it] for it in ("services", "networks"))
+    (address,) = (it["ipv4_address"] for it in services["proxy"]["networks"].values())
+    (network,) = networks["default"]["ipam"]["config"]
+    assert services["threadkeep"]["environment"]["THREADKEEP_TRUSTED_PROXIES"] == address
+    assert ip_address(address) in ip_network(network["subnet"])
+    assert ip_address(address) not in ip_network(network["ip_range"])  # which others are given
+    caddy = (DEPLOY / "Caddyfile").read_text(encoding="utf-8")
+    assert f"dynamic a threadkeep {DEFAULTS.port} " in caddy
+    assert "respond /metrics 404" in caddy
+
+
+def test_image_is_built_from_what_it_names_and_can_be_pinned():
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    assert misnamed(dict.fromkeys(re.findall(r"(THREADKEEP_\w+)=", dockerfile), "")) == []
+    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON_IMAGE}"}
+    copies = re.findall(r"^COPY (?!--from)(.+) \S+$", dockerfile, re.MULTILINE)
+    copied = {it for line in copies for it in line.split()}
     assert all((ROOT / path).exists() for path in copied)
+    # No secret and no data can come into a layer: all else is left out.
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    assert ignored[1] == "*"
+    assert {it[1:] for it in ignored if it.startswith("!")} == copied
+    text = (DEPLOY / "compose.yaml").read_text(encoding="utf-8")
+    images = dict(re.findall(r"\$\{(\w+_IMAGE):-([^}]+)\}", text))
+    assert len(images) == 3
+    for variable, usual in images.items():
+        assert f"{variable}={usual}@$(digest {usual})" in DOCKER
+    assert f"ARG PYTHON_IMAGE={images['PYTHON_IMAGE']}\n" in dockerfile
 
 
 def test_proxy_leaves_limits_to_us_and_waits_for_signs_of_life():
@@ -153,7 +186,7 @@ def test_everything_that_is_installed_for_a_server_comes_by_hash():
     installs = re.findall(r"pip (?:install|wheel) .*", dockerfile + section("systemd"))
     script = (ROOT / "scripts" / "env").read_text(encoding="utf-8").replace("$root/", "").replace('"', "")
     installs += re.findall(r"\binstall --.*", script)
-    assert len(installs) == 15
+    assert len(installs) == 16
     for command in installs:
         by_hash = "--require-hashes" in command and "-r requirements/" in command
         made_here = "--no-deps" in command and ("--no-build-isolation" in command or "--no-index" in command)
