@@ -1,8 +1,12 @@
 CREATE TABLE tk_agents (
+    applied_version bigint,
     code text,
     code_key text,
     code_version bigint,
     created_at bigint NOT NULL,
+    delete_after_days bigint NOT NULL DEFAULT 0,
+    delete_shortened_at bigint,
+    delete_since bigint,
     deleted_at bigint,
     description text NOT NULL,
     id uuid NOT NULL,
@@ -168,6 +172,7 @@ CREATE TABLE tk_conversations (
     archived_to_seq bigint NOT NULL,
     created_at bigint NOT NULL,
     deleted_at bigint,
+    deletes_at bigint,
     held_by text,
     id uuid NOT NULL,
     is_main boolean NOT NULL,
@@ -816,6 +821,7 @@ CREATE INDEX tk_agents_by_owner ON public.tk_agents USING btree (owner_id, id) W
 CREATE INDEX tk_agents_bytes ON public.tk_agents USING btree (owner_id, text_bytes) WHERE (NOT is_cleared);
 CREATE UNIQUE INDEX tk_agents_code_key ON public.tk_agents USING btree (code_key) WHERE (code_key IS NOT NULL);
 CREATE UNIQUE INDEX tk_agents_default ON public.tk_agents USING btree (is_default) WHERE is_default;
+CREATE INDEX tk_agents_deleting ON public.tk_agents USING btree (id) WHERE (delete_after_days > 0);
 CREATE INDEX tk_agents_ownerless ON public.tk_agents USING btree (id) WHERE (owner_id IS NULL);
 CREATE UNIQUE INDEX tk_agents_pkey ON public.tk_agents USING btree (id);
 CREATE INDEX tk_agents_public ON public.tk_agents USING btree (id) WHERE ((deleted_at IS NULL) AND (visibility = 'public'::text));
@@ -850,7 +856,9 @@ CREATE INDEX tk_conversations_by_user ON public.tk_conversations USING btree (us
 CREATE INDEX tk_conversations_bytes ON public.tk_conversations USING btree (user_id, text_bytes);
 CREATE INDEX tk_conversations_deleted ON public.tk_conversations USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
 CREATE INDEX tk_conversations_deleted_by_user ON public.tk_conversations USING btree (user_id, deleted_at DESC, id DESC, agent_id) WHERE (deleted_at IS NOT NULL);
+CREATE INDEX tk_conversations_deleting ON public.tk_conversations USING btree (deletes_at) WHERE (deletes_at IS NOT NULL);
 CREATE INDEX tk_conversations_held ON public.tk_conversations USING btree (deleted_at) WHERE (held_by IS NOT NULL);
+CREATE INDEX tk_conversations_idle ON public.tk_conversations USING btree (agent_id, updated_at) WHERE ((deletes_at IS NULL) AND (deleted_at IS NULL) AND (NOT is_pinned));
 CREATE UNIQUE INDEX tk_conversations_main ON public.tk_conversations USING btree (user_id, agent_id) WHERE (is_main AND (deleted_at IS NULL));
 CREATE INDEX tk_conversations_of_agent ON public.tk_conversations USING btree (agent_id);
 CREATE INDEX tk_conversations_pinned ON public.tk_conversations USING btree (user_id, updated_at DESC, id DESC, agent_id, status) WHERE (is_pinned AND (deleted_at IS NULL));

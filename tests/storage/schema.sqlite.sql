@@ -2,6 +2,7 @@ CREATE INDEX tk_agents_by_owner ON tk_agents (owner_id, id) WHERE deleted_at IS 
 CREATE INDEX tk_agents_bytes ON tk_agents (owner_id, text_bytes) WHERE NOT is_cleared;
 CREATE UNIQUE INDEX tk_agents_code_key ON tk_agents (code_key) WHERE code_key IS NOT NULL;
 CREATE UNIQUE INDEX tk_agents_default ON tk_agents (is_default) WHERE is_default;
+CREATE INDEX tk_agents_deleting ON tk_agents (id) WHERE delete_after_days > 0;
 CREATE INDEX tk_agents_ownerless ON tk_agents (id) WHERE owner_id IS NULL;
 CREATE INDEX tk_agents_public ON tk_agents (id) WHERE deleted_at IS NULL AND visibility = 'public';
 CREATE INDEX tk_agents_uncleared ON tk_agents (deleted_at) WHERE deleted_at IS NOT NULL AND NOT is_cleared;
@@ -19,7 +20,9 @@ CREATE INDEX tk_conversations_by_user ON tk_conversations (user_id, updated_at D
 CREATE INDEX tk_conversations_bytes ON tk_conversations (user_id, text_bytes);
 CREATE INDEX tk_conversations_deleted ON tk_conversations (deleted_at) WHERE deleted_at IS NOT NULL;
 CREATE INDEX tk_conversations_deleted_by_user ON tk_conversations (user_id, deleted_at DESC, id DESC, agent_id) WHERE deleted_at IS NOT NULL;
+CREATE INDEX tk_conversations_deleting ON tk_conversations (deletes_at) WHERE deletes_at IS NOT NULL;
 CREATE INDEX tk_conversations_held ON tk_conversations (deleted_at) WHERE held_by IS NOT NULL;
+CREATE INDEX tk_conversations_idle ON tk_conversations (agent_id, updated_at) WHERE deletes_at IS NULL AND deleted_at IS NULL AND NOT is_pinned;
 CREATE UNIQUE INDEX tk_conversations_main ON tk_conversations (user_id, agent_id) WHERE is_main AND deleted_at IS NULL;
 CREATE INDEX tk_conversations_of_agent ON tk_conversations (agent_id);
 CREATE INDEX tk_conversations_pinned ON tk_conversations (user_id, updated_at DESC, id DESC, agent_id, status) WHERE is_pinned AND deleted_at IS NULL;
@@ -113,7 +116,11 @@ CREATE TABLE tk_agents (
     text_bytes bigint NOT NULL DEFAULT 0,
     code_key text,
     code_version bigint,
-    code text
+    code text,
+    delete_after_days bigint NOT NULL DEFAULT 0,
+    delete_since bigint,
+    delete_shortened_at bigint,
+    applied_version bigint
 );
 CREATE TABLE tk_allowances (
     user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,
@@ -247,7 +254,8 @@ CREATE TABLE tk_conversations (
     is_pinned boolean NOT NULL DEFAULT FALSE,
     window_reset_seq bigint NOT NULL DEFAULT 0,
     held_by text,
-    text_bytes bigint NOT NULL DEFAULT 0
+    text_bytes bigint NOT NULL DEFAULT 0,
+    deletes_at bigint
 );
 CREATE TABLE tk_counters (
     name text NOT NULL PRIMARY KEY,
