@@ -368,6 +368,34 @@ def test_new_begins_another_conversation_and_help_tells_of_it(
         assert len(client.get("/api/conversations").json()["items"]) == 2
 
 
+def test_earlier_conversations_are_listed_opened_and_shown_where_they_go_on(
+    server: Talk, model: ScriptedModel, tmp_path: Path
+):
+    model.script([Say("Because.")])
+    piped(tmp_path, "Why?\n/new\nSecond\n", "--url", server.url)
+    with person(tmp_path, "--url", server.url) as somebody:
+        shown = somebody.sees("> Why?")
+        assert "Continuing “" in shown
+        somebody.sees("Because.")
+        somebody.sees("> ")
+        somebody.types("/list\n")
+        shown = somebody.sees("(/open N goes on with one of them)")
+        assert "   1  " in shown
+        assert "*  2  " in shown
+        somebody.types("/open 7\n")
+        somebody.sees("by its number")
+        somebody.types("/open 1\n")
+        somebody.sees("> Second")
+        somebody.sees("OK.")
+        somebody.sees("> ")
+        somebody.types("Third\n")
+        somebody.sees("OK.")
+        somebody.sees("> ")
+        somebody.types("/quit\n")
+        assert somebody.leaves() == 0
+    assert [it["content"] for it in main_messages(server.url)] == ["Why?", "Because."]
+
+
 def test_agent_is_found_by_its_name(server: Talk, model: ScriptedModel, tmp_path: Path):
     with httpx.Client(base_url=server.url, trust_env=False) as client:
         client.post("/api/agents", json={"name": "法律 Advisor", "systemPrompt": "Be brief."})

@@ -15,12 +15,13 @@ import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
 from concurrent.futures import Future, wait
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, aclosing, suppress
 from typing import IO, Any
 
 from threadkeep.cli.asking import Read, TypedDecision, ask
 from threadkeep.cli.attaching import Attached
 from threadkeep.cli.completion import complete_with
+from threadkeep.cli.conversations import MOST_LISTED, listing, recap
 from threadkeep.cli.keyboard import LOOK_EVERY_S, Keyboard, NoLongerAsked
 from threadkeep.cli.target import connect, find_agent, leave
 from threadkeep.cli.wrapping import Wrap
@@ -65,6 +66,8 @@ from threadkeep.wire.turns import StartedTurnView
 from threadkeep.wire.views import AgentView, ConversationDetailView, ConversationView
 
 HELP = """/new        start a new conversation
+/list       list your latest conversations with this agent
+/open N     go on with conversation N of that list
 /file PATH  attach files to your next message; press Enter to send. Without a path: list them
 /unfile N   remove attached file N. Without a number: remove all
 /model ID   choose the model that answers. Without an id: list the models that the agent offers
@@ -78,9 +81,9 @@ DEMONSTRATION = (
 )
 MOST_ARGUMENT_CHARACTERS = 200
 STEER = "!"
-COMMANDS = ("/new", "/file ", "/unfile", "/model ", "/help", "/quit", "/exit")
+COMMANDS = ("/new", "/list", "/open ", "/file ", "/unfile", "/model ", "/help", "/quit", "/exit")
 
-_COMMAND = re.compile(r"/(?:file|unfile|model)(?: .*)?|/\w+")
+_COMMAND = re.compile(r"/(?:file|unfile|model|open)(?: .*)?|/\w+")
 
 _DECIDED = {
     ApprovalAction.ALLOW: "allowed",
@@ -163,6 +166,11 @@ class Screen:
                 self.aside(f"({_DECIDED[action]}{here})")
             case Retrieval() | ToolProgress() | UsageReported():
                 pass
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody looks."""
+        return self._is_terminal
 
     def aside(self, text: str) -> None:
         """A line that isn't part of the reply."""
@@ -250,13 +258,59 @@ class Chat:
         """The model that the user chose; None for the agent's own."""
         self.screen = screen
         self._client = client
+        self._screen = screen
+        self._listed: list[str] = []
+        """The ids of the conversations in the list that was shown last."""
+        self._enter(conversation)
+
+    def _enter(self, conversation: ConversationDetailView) -> None:
+        """Goes on with a conversation."""
         self._conversation: ConversationView = conversation
         self._seen = {message.turn_id for message in conversation.messages}
         """The turns that were shown, or existed before."""
-        self._screen = screen
         if conversation.active_turn_id is not None:  # it continues, or waits for a decision
             self._seen.discard(conversation.active_turn_id)
             self.has_more = True
+
+    def show_where(self, conversation: ConversationDetailView) -> None:
+        """Shows where a conversation goes on."""
+        for text, is_aside in recap(conversation):
+            (self._screen.aside if is_aside else self._screen.line)(text)
+
+    async def list_conversations(self) -> None:
+        """Lists the latest conversations with this agent."""
+        found: list[ConversationView] = []
+        try:
+            async with aclosing(self._client.conversations(agent_id=self.agent.id)) as every:
+                async for it in every:
+                    if len(found) == MOST_LISTED:
+                        break
+                    found.append(it)
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return
+        self._listed = [it.id for it in found]
+        for line in listing(found, self._conversation.id):
+            self._screen.aside(line)
+        self._screen.aside("(/open N goes on with one of them)")
+
+    async def open(self, number: str) -> None:
+        """Goes on with a conversation of the list."""
+        if not self._listed:
+            await self.list_conversations()
+        if not number.isdecimal() or not 0 < int(number) <= len(self._listed):
+            self._screen.aside("Name one by its number in the list, for example /open 2.")
+            return
+        try:
+            conversation = await self._client.conversation(self._listed[int(number) - 1])
+        except ThreadkeepError as exc:
+            self._screen.line(f"Error: {exc.message}")
+            return
+        self._enter(conversation)
+        if conversation.messages:
+            self.show_where(conversation)
+        else:
+            self._screen.aside("(an empty conversation)")
 
     async def say(self, content: str) -> None:
         """Sends a message with the attached files and shows the reply.
@@ -441,8 +495,11 @@ async def _open(
     client = await connect(settings, stack, url=url, token=token)
     found = await find_agent(client, agent)
     main = await client.main_conversation(found.id)
-    talk = Chat(client, found, await client.conversation(main.id), screen)
+    conversation = await client.conversation(main.id)
+    talk = Chat(client, found, conversation, screen)
     screen.aside(f"Chatting with {found.name}. Type /help for commands, or press Ctrl-D to leave.")
+    if screen.is_terminal:  # a program that reads knows what it has sent
+        talk.show_where(conversation)
     return talk
 
 
@@ -468,6 +525,7 @@ def _converse(loop: LoopThread, talk: Chat, screen: Screen) -> None:
                 return
             if _COMMAND.fullmatch(line):
                 _carry_out(loop, talk, line)
+                _wait_for_reply(loop, talk, keyboard)  # the opened conversation's, if one is running
             elif line or talk.attached.files:
                 _wait_for_reply(loop, talk, keyboard, line)
 
@@ -479,6 +537,10 @@ def _carry_out(loop: LoopThread, talk: Chat, line: str) -> None:
             talk.screen.aside(HELP)
         case "/new":
             loop.wait(talk.start_new_conversation())
+        case "/list":
+            loop.wait(talk.list_conversations())
+        case "/open":
+            loop.wait(talk.open(rest.strip()))
         case "/file":
             try:
                 loop.wait(talk.attached.add(rest.strip()))
