@@ -25,6 +25,7 @@ SCENES = {
     "docs/quickstart.md": Scene(STORY | GRAVITY),
     "docs/concepts.md": Scene(),
     "docs/keys.md": Scene(),
+    "docs/tokens.md": Scene(),
     "docs/roles.md": Scene(),
     "docs/crashes.md": Scene(),
     "docs/agents-in-code.md": Scene(),

@@ -59,19 +59,19 @@ class MeView(View, frozen=True, kw_only=True):
     installation: Annotated[
         str, Meta(description="An id of this server's database: keep nothing of one for another.")
     ]
-    delete_after_days: Annotated[
-        int,
-        Meta(
-            description="After how many days without a message this server deletes conversations, except "
-            "pinned ones; 0 means never. Agents can have fewer."
-        ),
-    ]
     name: Annotated[
         str | UnsetType, Meta(description="What your sign-in calls you; absent if it doesn't.")
     ] = UNSET
     groups: Annotated[
         Sequence[str] | UnsetType,
         Meta(description="What your sign-in says you belong to; absent if nothing."),
+    ] = UNSET
+    delete_after_days: Annotated[
+        int | UnsetType,
+        Meta(
+            description="After how many days without a message this server deletes conversations, except "
+            "pinned ones; absent if it doesn't. Agents can have fewer."
+        ),
     ] = UNSET
 
 

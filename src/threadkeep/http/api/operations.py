@@ -59,7 +59,7 @@ async def get_me(request: RequestContext) -> MeView:
         id=request.user.id,
         role=request.user.role,
         installation=request.services.store.installation,
-        delete_after_days=request.services.conversations.delete_after_days,
+        delete_after_days=request.services.conversations.delete_after_days or UNSET,
         name=request.user.name or UNSET,
         groups=request.user.groups or UNSET,
     )

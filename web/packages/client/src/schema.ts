@@ -972,9 +972,9 @@ export interface MeView {
   id: string;
   role: UserRole;
   installation: string;
-  deleteAfterDays: number;
   name?: string;
   groups?: string[];
+  deleteAfterDays?: number;
 }
 
 /** What to change. */
