@@ -71,7 +71,7 @@ async def call(
 
 async def _body(response: httpx2.Response) -> bytes:
     body = bytearray()
-    async for part in response.aiter_bytes():
+    async for part in response.aiter_raw():
         body += part
         if len(body) > MOST_BYTES:
             raise SignInProblem("invalid", f"It sends more than {MOST_BYTES} bytes.")
