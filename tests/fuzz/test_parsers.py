@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import jwt
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,10 +35,13 @@ from tests.http.calls import new_agent
 from tests.http.signing_in import SECRET, handmade, request
 from threadkeep.domain.errors import InvalidRequest, RoleNotFound, SignInUnavailable, Unauthenticated
 from threadkeep.domain.ids import UserId
+from threadkeep.domain.sign_in.identity import ProviderAnswer, SignInProblem
+from threadkeep.domain.text import check_storable
 from threadkeep.domain.user import User
 from threadkeep.handling.cursors import Cursors
 from threadkeep.http.sign_in.by_token import SharedSecretSignIn
 from threadkeep.http.sign_in.key_set import KeySet
+from threadkeep.http.sign_in.openid.provider import OpenIdProvider
 from threadkeep.imports.reading import reading
 from threadkeep.log.format import decode_chunk, put_back, references_in, shown_lines
 from threadkeep.mcp.processes.lines import ServerLog, read_lines
@@ -51,6 +56,7 @@ from threadkeep.mcp.sessions.incoming import (
 )
 from threadkeep.protocols.ag_ui.decode import RunInput, decisions_of, question_of, results_of, tools_of
 from threadkeep.protocols.agentx.cursor import parse_cursor
+from threadkeep.settings.providers import ProviderTable
 from threadkeep.sse import EventReader, EventTooLong
 from threadkeep.tools.dpml import MOST_CHARACTERS, Resource, compose
 from threadkeep.wire.decoding import decode_body
@@ -279,6 +285,73 @@ async def test_key_set_is_read_or_counts_as_unreachable(document: bytes):
         with suppress(Unauthenticated, SignInUnavailable):
             await keys.key("a", "RS256")
         await keys.close()
+
+
+ISSUER = "https://id.test"
+METADATA = {
+    "issuer": ISSUER,
+    "authorization_endpoint": f"{ISSUER}/authorize",
+    "token_endpoint": f"{ISSUER}/token",
+    "userinfo_endpoint": f"{ISSUER}/userinfo",
+    "jwks_uri": f"{ISSUER}/keys",
+}
+PROVIDERS_KEY = ec.generate_private_key(ec.SECP256R1())
+PUBLISHED = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(PROVIDERS_KEY.public_key()))
+SAID = {
+    name: values()
+    for name in (
+        "iss",
+        "aud",
+        "azp",
+        "exp",
+        "iat",
+        "nbf",
+        "sub",
+        "nonce",
+        "email",
+        "email_verified",
+        "name",
+        "roles",
+    )
+}
+TRUE = {"iss": ISSUER, "aud": "us", "exp": 1 << 40, "iat": 0, "sub": "1", "nonce": "n", "name": "Ann"}
+
+
+@bounded(60)
+@given(
+    values(*METADATA) | objects({}, **dict.fromkeys(METADATA, values())).map(lambda it: METADATA | it),
+    objects({}, **SAID).map(lambda it: TRUE | it),
+    values("id_token", "access_token", "error", "refresh_expires_in"),
+    values("sub", "roles"),
+)
+async def test_sign_in_provider_is_believed_or_refused(
+    metadata: Any, claims: Any, tokens: Any, userinfo: Any
+):
+    # As if a provider had signed it: half a pair, and numbers that JSON has not.
+    id_token = jwt.api_jws.encode(dumped(claims), PROVIDERS_KEY, algorithm="ES256")
+    replies = {
+        "/keys": {"keys": [PUBLISHED]},
+        "/token": {"id_token": id_token, **(tokens if isinstance(tokens, dict) else {}), "access_token": "x"},
+        "/userinfo": userinfo,
+    }
+
+    def reply(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, stream=Whole(dumped(replies.get(request.url.path, metadata))))
+
+    table = ProviderTable(issuer=ISSUER, client_id="us", anyone=True, groups_claim="roles.all")
+    client = httpx2.AsyncClient(transport=httpx2.MockTransport(reply))
+    provider = OpenIdProvider(table, "s", table.admission("p", ["p"]), "https://us.test/", client)
+    answer = ProviderAnswer(state="s", code="c", issuer=None, error=None)
+    try:
+        identified = await provider.identify(answer, verifier="v", nonce="n")
+        assert identified.identity is not None
+        user = provider.admission.admit(identified.identity)
+        assert user.id.startswith("p|")
+        check_storable("".join((user.id, user.name or "", *user.groups)), "user")
+    except SignInProblem:
+        pass
+    finally:
+        await provider.close()
 
 
 # Cursors and logs

@@ -19,7 +19,9 @@ def keep_secrets_private(settings: Settings) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     ours = (PREFIX + it.name.upper() for it in settings.describe() if it.secret)
-    for name in (*ours, *PROVIDER_KEYS):
+    named = (it.api_key_env for it in settings.gateways.values())
+    of_providers = (it.client_secret_env for it in settings.sign_in.values())
+    for name in filter(None, (*ours, *PROVIDER_KEYS, *named, *of_providers)):
         if name in os.environ and name not in settings.mcp_pass_environment:
             _wipe(name)
 

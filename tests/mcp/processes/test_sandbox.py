@@ -431,10 +431,14 @@ def test_command_that_runs_programs_lets_nobody_look_into_it():
         "import ctypes, os\n"
         "from threadkeep.cli.privacy import keep_secrets_private\n"
         "from threadkeep.settings import Settings\n"
-        "keep_secrets_private(Settings.load(mcp_pass_environment=('OPENAI_API_KEY',)))\n"
+        "provider = {'issuer': 'https://id.example', 'client_id': 'x', 'client_secret_env': 'MINE'}\n"
+        "provider['anyone'] = True\n"
+        "given = {'mcp_pass_environment': ('OPENAI_API_KEY',), 'sign_in': {'a': provider}}\n"
+        "keep_secrets_private(Settings.load(**given))\n"
         "print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), sorted(os.environ))\n"
     )
-    given = dict.fromkeys(PROVIDER_KEYS, "sk-1") | {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_PORT": "1"}
+    given = dict.fromkeys((*PROVIDER_KEYS, "MINE"), "sk-1")
+    given |= {"THREADKEEP_JWT_SECRET": SECRET, "THREADKEEP_PORT": "1"}
     ran = subprocess.run(
         [sys.executable, "-c", script], env=given, capture_output=True, text=True, check=True
     )
@@ -442,6 +446,7 @@ def test_command_that_runs_programs_lets_nobody_look_into_it():
     assert "'OPENAI_API_KEY', 'THREADKEEP_PORT'" in ran.stdout  # what is handed on, and what is no secret
     assert "ANTHROPIC" not in ran.stdout
     assert "JWT_SECRET" not in ran.stdout
+    assert "MINE" not in ran.stdout
 
 
 def test_talk_without_a_server_lets_nobody_look_into_it_either(tmp_path: Path):
