@@ -45,11 +45,15 @@ COMMANDS = (
     Command("rerun", "threadkeep.cli.rerun", "run turns again with other models, and compare the answers"),
     Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
     Command("invite", "threadkeep.cli.invite", "print a link that signs somebody in, once"),
-    Command("key", "threadkeep.cli.keys", "make, list and revoke API keys"),
-    Command("agent", "threadkeep.cli.agents", "list, show, create, change and delete agents"),
-    Command("apply", "threadkeep.cli.apply", "make agents what files say, and show the difference first"),
-    Command("mcp", "threadkeep.cli.mcp", "list, add, test and remove an agent's MCP servers"),
-    Command("model", "threadkeep.cli.models", "list models; connect and test accounts with providers"),
+    Command("key", "threadkeep.cli.managing.keys", "make, list and revoke API keys"),
+    Command("agent", "threadkeep.cli.managing.agents", "list, show, create, change and delete agents"),
+    Command(
+        "apply", "threadkeep.cli.managing.apply", "make agents what files say, and show the difference first"
+    ),
+    Command("mcp", "threadkeep.cli.managing.mcp", "list, add, test and remove an agent's MCP servers"),
+    Command(
+        "model", "threadkeep.cli.managing.models", "list models; connect and test accounts with providers"
+    ),
     Command(
         "backup", "threadkeep.cli.backup", "back up everything to one file, even while the server is running"
     ),

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings
@@ -23,6 +24,14 @@ def refuse(error: ThreadkeepError, _: argparse.Namespace) -> int:
 def sentence(purpose: str) -> str:
     """A command's purpose as its own help says it."""
     return f"{purpose[0].upper()}{purpose[1:]}."
+
+
+def text_of(path: Path) -> str:
+    """A text file; `-` is what the command reads."""
+    try:
+        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SettingsError(f"Couldn't read {path}: {exc}.") from exc
 
 
 def runs(

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import UNSET, Struct, structs
 
 from threadkeep.cli.access_tokens import issue
-from threadkeep.cli.actions import text_of
-from threadkeep.cli.commands import runs
+from threadkeep.cli.commands import runs, text_of
 from threadkeep.cli.comparison import ComparedRun, comparison_page
 from threadkeep.cli.progress import Progress
 from threadkeep.cli.target import connect, find_agent, leave, log_only_errors

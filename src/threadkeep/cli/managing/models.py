@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import UNSET
 
-from threadkeep.cli.actions import add_action, add_json, print_json, print_table
-from threadkeep.cli.mcp import secrets_from
+from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table
+from threadkeep.cli.managing.mcp import secrets_from
 from threadkeep.cli.target import find_agent
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client

@@ -4,7 +4,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 
 from threadkeep.cli.access_tokens import seconds
-from threadkeep.cli.actions import add_action, add_json, print_json, print_table
+from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table
 from threadkeep.cli.target import find_agent
 from threadkeep.client.client import Client
 from threadkeep.domain.errors import KeyNotFound

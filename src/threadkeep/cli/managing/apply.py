@@ -18,8 +18,8 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.cli.actions import add_server, confirm
-from threadkeep.cli.agent_files import AgentFile, found_in, read_all
+from threadkeep.cli.managing.actions import add_server, confirm
+from threadkeep.cli.managing.agent_files import AgentFile, found_in, read_all
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError

@@ -73,14 +73,6 @@ def confirm(question: str, *, yes: bool) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
-def text_of(path: Path) -> str:
-    """A text file; `-` is what the command reads."""
-    try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise SettingsError(f"Couldn't read {path}: {exc}.") from exc
-
-
 def _doing(work: Work) -> Callable[[Settings, argparse.Namespace], int]:
     def run(settings: Settings, given: argparse.Namespace) -> int:
         log_only_errors()

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.cli.actions import add_action, add_json, print_json, print_table
-from threadkeep.cli.agents import find_own_agent
 from threadkeep.cli.commands import runs, sentence
+from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table
+from threadkeep.cli.managing.agents import find_own_agent
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
 from threadkeep.clock import system_clock

@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.test_managing import Place, place
-from threadkeep.cli.agent_files import read_all, written
+from tests.cli.managing.test_managing import Place, place
+from threadkeep.cli.managing.agent_files import read_all, written
 from threadkeep.client.client import Client
 from threadkeep.client.errors import NotReached
 
@@ -147,7 +147,7 @@ def test_change_between_the_difference_and_the_answer_is_not_overwritten(
     def answer(*_: object, **__: object) -> bool:
         return call(place, "PATCH", path, description="Just now.").is_success
 
-    monkeypatch.setattr("threadkeep.cli.apply.confirm", answer)
+    monkeypatch.setattr("threadkeep.cli.managing.apply.confirm", answer)
     assert "not overwritten" in apply(place, status=1)
     assert agents(place)["Support"]["description"] == "Just now."
 

@@ -10,8 +10,9 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.cli.actions import add_action, add_json, confirm, print_json, print_table, text_of
-from threadkeep.cli.agent_files import FIELDS, written
+from threadkeep.cli.commands import text_of
+from threadkeep.cli.managing.actions import add_action, add_json, confirm, print_json, print_table
+from threadkeep.cli.managing.agent_files import FIELDS, written
 from threadkeep.cli.target import no_such_agent
 from threadkeep.client.client import Client
 from threadkeep.domain.errors import Forbidden, InvalidRequest
