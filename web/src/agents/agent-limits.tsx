@@ -72,6 +72,14 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
         {number("retrievalTopK", agentWords.retrievalTopK)}
         {number("retrievalThreshold", agentWords.retrievalThreshold)}
         {number("compactionThreshold", agentWords.compactionThreshold)}
+        <Field label={agentWords.deleteAfterDays} hint={agentWords.deleteAfterDaysHint} fault={faultOf("deleteAfterDays")}>
+          <input
+            type="number"
+            min={0}
+            value={values.deleteAfterDays ?? 0}
+            onChange={(event) => set("deleteAfterDays", Number(event.target.value))}
+          />
+        </Field>
         <Field label={agentWords.retrievalMode}>
           <select
             value={values.retrievalMode}

@@ -20,6 +20,7 @@ import { agents, isGuide, needsNoModel } from "../state/agents";
 import { attachmentsOf, dropAttachments, keepFiles } from "../state/attachments";
 import { draftKeyOf, forgetDraft, keepDraft, readDraft } from "../state/drafts";
 import { conversations, outbox } from "../state/front-end";
+import { minute } from "../state/minute";
 import { chosenModel, modelState, modelsFor } from "../state/models";
 import { closeTurn, go, hrefOf, openTurn } from "../state/route";
 import { AgentFace } from "../ui/agent-face";
@@ -27,6 +28,7 @@ import { ProblemBar, toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";
+import { untilDay } from "../words/format";
 import { BranchBar } from "./branch-bar";
 import { Composer } from "./composer/composer";
 import { ModelPicker } from "./composer/model-picker";
@@ -84,7 +86,10 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
   const listed = conversations.state.get().items.find((it) => it.id === thread.id);
   // While it loads there is no title, unless that takes until the server is back.
   const title = conversation ? conversation.title || words.untitled : isLost ? (listed?.title ?? words.conversation) : "";
+  const now = useStore(minute);
   const isArchived = conversation?.status === "archived";
+  // The list hears of messages and pins, wherever they come from.
+  const deletesAt = (useSelected(conversations.state, (list) => list.items.find((it) => it.id === thread.id)) ?? conversation)?.deletesAt;
 
   const edit = (message: Message) => {
     const draftKey = draftOf(message);
@@ -153,6 +158,14 @@ export function ThreadView({ thread, seq, branchId, turnId, onMenu }: Props) {
           {words.isArchived}{" "}
           <button type="button" className="link" onClick={() => change({ status: "active" })}>
             {words.unarchive}
+          </button>
+        </p>
+      )}
+      {conversation && deletesAt && !conversation.pinned && !running && (
+        <p className="banner quiet">
+          {words.deletesUnused(untilDay(deletesAt, words.locale, now))}{" "}
+          <button type="button" className="link" onClick={() => change({ pinned: true })}>
+            {words.pinToKeep}
           </button>
         </p>
       )}

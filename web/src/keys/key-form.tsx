@@ -20,28 +20,33 @@ interface Draft {
   expiresAt: string;
   budgetMonth: string;
   agents: readonly string[];
+  realm: string;
+  mayDelete: boolean;
 }
 
-const EMPTY: Draft = { name: "", scopes: "chat", expiresAt: "90", budgetMonth: "", agents: [] };
+const EMPTY: Draft = { name: "", scopes: "chat", expiresAt: "90", budgetMonth: "", agents: [], realm: "", mayDelete: false };
 const DAYS = ["7", "30", "90", "365", ""];
 /** A key that may do everything doesn't live longer. */
 const MOST_ADMIN_DAYS = 90;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface Props {
+  /** Whether the key may act for the users of an application: only admins make such. */
+  canAct: boolean;
   onMade: (key: NewKeyView) => void;
   onCancel: () => void;
 }
 
 /** What a new key is for and may do. */
-export function KeyForm({ onMade, onCancel }: Props) {
+export function KeyForm({ canAct, onMade, onCancel }: Props) {
   const words = useWords();
   const keyWords = useKeyWords();
   const known = useStore(agents);
   const { values, isSaving, faultOf, set, save } = useForm("keys", EMPTY);
   const [isLimited, setLimited] = useState(false);
+  const [acts, setActs] = useState(false);
   const chosen = isLimited ? values.agents : [];
-  const ready = values.name.trim() !== "" && (!isLimited || chosen.length > 0);
+  const ready = values.name.trim() !== "" && (!isLimited || chosen.length > 0) && (!acts || values.realm.trim() !== "");
   const days = DAYS.filter((it) => values.scopes !== "admin" || (it !== "" && Number(it) <= MOST_ADMIN_DAYS));
   const make = () =>
     save(async () => {
@@ -51,6 +56,7 @@ export function KeyForm({ onMade, onCancel }: Props) {
         scopes: [values.scopes],
         ...(isLimited && { agents: chosen }),
         ...(values.budgetMonth.trim() && { budgetMonth: values.budgetMonth.trim() }),
+        ...(acts && { actAs: { realm: values.realm.trim() }, mayDelete: values.mayDelete && !isLimited }),
         // The server's own clock counts for the longest time.
         ...(expiresAt && !(values.scopes === "admin" && Number(values.expiresAt) === MOST_ADMIN_DAYS) && { expiresAt }),
       };
@@ -77,6 +83,7 @@ export function KeyForm({ onMade, onCancel }: Props) {
               checked={values.scopes === scope}
               onChange={() => {
                 set("scopes", scope);
+                if (scope === "admin") setActs(false);
                 if (scope === "admin" && !(Number(values.expiresAt) <= MOST_ADMIN_DAYS && values.expiresAt))
                   set("expiresAt", String(MOST_ADMIN_DAYS));
               }}
@@ -99,6 +106,34 @@ export function KeyForm({ onMade, onCancel }: Props) {
         </label>
         {isLimited && <AgentChoice all={known ?? []} chosen={chosen} onChoose={(ids) => set("agents", ids)} />}
       </fieldset>
+      {canAct && values.scopes !== "admin" && (
+        <fieldset className="options">
+          <legend>{keyWords.forWhom}</legend>
+          <label className="check">
+            <input type="radio" name="acting" checked={!acts} onChange={() => setActs(false)} />
+            {keyWords.forYou}
+          </label>
+          <label className="check">
+            <input type="radio" name="acting" checked={acts} onChange={() => setActs(true)} />
+            <span>
+              {keyWords.forUsers} <small>{keyWords.forUsersHint}</small>
+            </span>
+          </label>
+          {acts && (
+            <>
+              <Field label={keyWords.realm} hint={keyWords.realmHint(values.realm.trim() || "shop")} fault={faultOf("realm")}>
+                <input value={values.realm} maxLength={32} onChange={(event) => set("realm", event.target.value)} />
+              </Field>
+              {!isLimited && (
+                <label className="check">
+                  <input type="checkbox" checked={values.mayDelete} onChange={(event) => set("mayDelete", event.target.checked)} />
+                  {keyWords.mayDeleteThem}
+                </label>
+              )}
+            </>
+          )}
+        </fieldset>
+      )}
       <div className="columns">
         <Field label={keyWords.expires} fault={faultOf("expiresAt")}>
           <select value={values.expiresAt} onChange={(event) => set("expiresAt", event.target.value)}>

@@ -1,6 +1,6 @@
 import "../styles/keys.css";
 
-import { type KeyView, type NewKeyView } from "@threadkeep/client";
+import { type KeyView, type MeView, type NewKeyView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { ChevronRight } from "lucide-react";
 import { useRef, useState } from "react";
@@ -33,7 +33,7 @@ async function readKeys(signal: AbortSignal): Promise<ListedKey[]> {
 }
 
 /** The user's API keys: to make, to look at, to revoke. */
-export function KeysPage({ onMenu }: { onMenu: () => void }) {
+export function KeysPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
   const words = useWords();
   const keyWords = useKeyWords();
   const { loaded, again } = useLoaded(readKeys);
@@ -48,6 +48,7 @@ export function KeysPage({ onMenu }: { onMenu: () => void }) {
           <NewKey made={made} onDone={() => setMade(null)} />
         ) : isMaking ? (
           <KeyForm
+            canAct={me.role === "admin"}
             onCancel={() => setMaking(false)}
             onMade={(key) => {
               setMade(key);
@@ -143,6 +144,8 @@ function KeyFacts({ value }: { value: ListedKey }) {
     value.expiresAt && (value.isExpired ? keyWords.expiredAt(time(value.expiresAt)) : keyWords.expiresAt(time(value.expiresAt))),
     value.agents && keyWords.onlyFor(value.agents.map((id) => listedAgentName(all, id, words.deletedAgent)).join(", ")),
     value.budgetMonth && keyWords.budgetOf(value.budgetMonth),
+    value.actAs && (value.actAs.realm ? keyWords.actsFor(value.actAs.realm) : keyWords.actsForAll),
+    value.mayDelete && keyWords.mayDelete,
   ];
   return (
     <p className={value.isExpired ? "about wrong" : "about"} dir="auto">

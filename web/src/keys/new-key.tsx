@@ -1,6 +1,7 @@
 import { type NewKeyView } from "@threadkeep/client";
 import { useEffect, useRef } from "react";
 
+import { api } from "../api/api";
 import { CopyButton } from "../ui/copy-button";
 import { useKeyWords } from "../words/keys";
 import { Connect } from "./connect";
@@ -21,10 +22,25 @@ export function NewKey({ made, onDone }: { made: NewKeyView; onDone: () => void 
         <CopyButton text={made.key} label={keyWords.copyKey} />
       </div>
       <h3>{keyWords.connect}</h3>
-      <Connect made={made} />
+      {made.actAs ? <ActingCommand value={made.key} /> : <Connect made={made} />}
       <button type="button" className="primary" onClick={onDone}>
         {keyWords.saved}
       </button>
     </section>
+  );
+}
+
+/** How an application's server uses its key. */
+function ActingCommand({ value }: { value: string }) {
+  const keyWords = useKeyWords();
+  const command = `curl ${api.url("/api/me").href} -H "Authorization: Bearer ${value}" -H "Threadkeep-User: 42"`;
+  return (
+    <>
+      <p className="hint">{keyWords.namesUser}</p>
+      <div className="secret">
+        <code>{command}</code>
+        <CopyButton text={command} label={keyWords.copyCommands} />
+      </div>
+    </>
   );
 }

@@ -44,7 +44,7 @@ export function LazyPage({ at, me, onMenu }: Props) {
     case "invitation":
       return null; // it stands alone (`app.tsx`)
     case "keys":
-      return <pages.KeysPage onMenu={onMenu} />;
+      return <pages.KeysPage me={me} onMenu={onMenu} />;
     case "memory":
       return <pages.MemoryPage onMenu={onMenu} />;
     case "missing":

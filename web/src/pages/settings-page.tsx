@@ -103,6 +103,12 @@ export function SettingsPage({ me, onMenu }: { me: MeView; onMenu: () => void })
             </Field>
           </div>
         </section>
+        {me.deleteAfterDays !== undefined && (
+          <section aria-labelledby="settings-retention">
+            <h2 id="settings-retention">{words.conversations}</h2>
+            <p className="hint">{words.deleteRule(me.deleteAfterDays)}</p>
+          </section>
+        )}
         <section aria-labelledby="settings-memory">
           <h2 id="settings-memory">{memoryWords.title}</h2>
           <p className="hint">{memoryWords.intro}</p>

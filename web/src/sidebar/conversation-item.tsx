@@ -1,15 +1,18 @@
 import { type ConversationView } from "@threadkeep/client";
+import { useStore } from "@threadkeep/react";
 import { Ellipsis, ListChecks } from "lucide-react";
 import { memo, useRef, useState } from "react";
 
 import { useConversationActions } from "../chat/use-conversation-actions";
 import { useFocusAfterClose } from "../hooks/use-focus-after-close";
 import { conversations } from "../state/front-end";
+import { minute } from "../state/minute";
 import { hrefOf } from "../state/route";
 import { Menu } from "../ui/menu";
 import { toastProblem } from "../ui/problem-bar";
 import { RenameForm } from "../ui/rename-form";
 import { useWords } from "../words";
+import { untilDay } from "../words/format";
 import { useLongPress } from "./use-long-press";
 
 interface Props {
@@ -27,8 +30,9 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
   const words = useWords();
   const [renaming, setRenaming] = useState(false);
   const [change, ...others] = useConversationActions(conversation, () => setRenaming(true));
-  const { id, activeTurnId } = conversation;
+  const { id, activeTurnId, deletesAt } = conversation;
   const title = conversation.title || words.untitled;
+  const now = useStore(minute);
   const link = useRef<HTMLAnchorElement>(null);
   useFocusAfterClose(renaming, () => link.current);
   const rename = (next: string | null) => {
@@ -57,6 +61,7 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
           {title}
         </span>
         {agent && <small>{agent}</small>}
+        {deletesAt && <small className="wrong">{words.deletesWhen(untilDay(deletesAt, words.locale, now))}</small>}
         {activeTurnId && (
           <span
             className={isWaiting ? "pulse asks" : "pulse"}

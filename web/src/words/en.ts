@@ -66,6 +66,11 @@ export const en = {
   unarchiveNamed: (title: string) => `Unarchive ${title}`,
   deleteNamed: (title: string) => `Delete ${title}`,
   isArchived: "This conversation is archived.",
+  deletesWhen: (when: string) => `Will be deleted ${when}`,
+  deletesUnused: (when: string) => `Nobody has written here for a long time: this conversation will be deleted ${when}, unless you write or pin it.`,
+  pinToKeep: "Pin to keep it",
+  deleteRule: (days: number) =>
+    `A conversation in which nobody writes for ${days === 1 ? "1 day" : `${grouped(days)} days`} is deleted. The list says so beforehand. Pinned conversations stay; some agents’ go earlier.`,
   recentlyDeleted: "Recently deleted",
   deletedHint: (days: number) => `Deleted conversations stay here for ${days === 1 ? "1 day" : `${grouped(days)} days`}.`,
   noDeleted: "No deleted conversations",
