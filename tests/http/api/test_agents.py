@@ -37,6 +37,7 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "askUser": False,
     "clientTools": True,
     "userInstructions": True,
+    "deleteAfterDays": 0,
     "tools": {},
     "models": [],
     "fallbackModels": [],
@@ -73,6 +74,7 @@ WHOLE: dict[str, Any] = {
         "askUser": True,
         "clientTools": False,
         "userInstructions": False,
+        "deleteAfterDays": 45,
         "tools": {
             "*": {"access": "ask"},
             "web.*": {"effect": "idempotent"},

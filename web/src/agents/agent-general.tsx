@@ -9,7 +9,7 @@ import { isDeclared } from "./engine";
 import { IconChoice } from "./icon-choice";
 import { SaveRow } from "./save-row";
 
-type General = Required<Omit<AgentBody, "settings">> & ChosenModels & { starters: string; icon: AgentIcon; color: AgentColor };
+type General = Required<Omit<AgentBody, "settings" | "applied">> & ChosenModels & { starters: string; icon: AgentIcon; color: AgentColor };
 
 interface Props {
   agent: AgentBody | AgentView;
