@@ -196,8 +196,9 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
 def _who(settings: Settings) -> str:
     """Who has access."""
     if settings.signs_in:
-        ways = {"token": settings.takes_tokens, "invitation": settings.invitations == "on"}
-        return f"sign-in by {' or '.join(name for name, is_on in ways.items() if is_on)}"
+        others = {"token": settings.takes_tokens, "invitation": settings.invitations == "on"}
+        ways = [*settings.sign_in, *(name for name, is_on in others.items() if is_on)]
+        return f"sign-in by {' or '.join(ways)}"
     if settings.require_token or is_token_required(settings.data):
         return "no sign-in; `threadkeep open` opens the page with the token"
     if Accounts().are_known:
