@@ -12,7 +12,14 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "web"
@@ -74,8 +81,27 @@ def commands() -> tuple[list[str], list[str]]:
     )
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keeps others who build here waiting."""
+    if fcntl is None or not SOURCE.is_dir():
+        yield
+        return
+    folder = os.open(SOURCE, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
 def install() -> list[str]:
     """Puts the locked packages of npm in place; how to run node."""
+    with alone():
+        return _install()
+
+
+def _install() -> list[str]:
     node, npm = commands()
     place = SOURCE / "node_modules"
     stamp = place / ".threadkeep"
@@ -88,11 +114,15 @@ def install() -> list[str]:
 
 
 def build() -> None:
-    """Builds the page."""
-    if is_built():
-        return
+    """Builds the page, once if several ask for it at a time."""
+    with alone():
+        if not is_built():
+            _build()
+
+
+def _build() -> None:
     made_from = sources()
-    node = install()
+    node = _install()
     run([*node, "node_modules/vite/bin/vite.js", "build", "--logLevel", "warn"])
     shutil.rmtree(BUILT, ignore_errors=True)
     shutil.copytree(SOURCE / "dist", BUILT)

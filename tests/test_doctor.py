@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -16,7 +17,7 @@ import pytest
 from tests.conftest import TEMPLATE, secret_key_for
 from tests.making import ALICE, NOW
 from tests.postgres import Postgres
-from tests.serving import Server
+from tests.serving import SOURCE, Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed
@@ -26,6 +27,7 @@ from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import Secret
 from threadkeep.extras import adding
+from threadkeep.mcp.processes.sandbox import sandbox_kinds
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.settings.models import GatewayTable
 from threadkeep.storage.database.connector import Database, Statement
@@ -289,3 +291,28 @@ async def test_more_connections_than_the_database_server_has_are_a_problem(
     assert finding.verdict == "ok" and finding.message.startswith("2 processes may use 16 connections")
     (finding,) = (await found(many))["connections"]
     assert finding.verdict == "problem" and "THREADKEEP_PROCESSES" in (finding.advice or "")
+
+
+@pytest.mark.skipif(not sandbox_kinds(), reason="needs a sandbox")
+def test_python_that_programs_do_not_see_is_no_hole_in_the_sandbox(tmp_path: Path):
+    """Reached through a link in /tmp, as some tools make environments."""
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "python").symlink_to(os.path.realpath(sys.executable))
+    venv = tmp_path / "venv" / "bin"
+    venv.mkdir(parents=True)
+    (venv / "python").symlink_to(tmp_path / "links" / "python")
+    (venv.parent / "pyvenv.cfg").write_text(f"home = {Path(os.path.realpath(sys.executable)).parent}\n")
+    code = "import sys; from threadkeep.cli import main; sys.exit(main(['doctor', '--json']))"
+    path = os.pathsep.join((*(it for it in sys.path if it), str(SOURCE)))
+    told = subprocess.run(
+        [venv / "python", "-c", code],
+        cwd=tmp_path,
+        env=environment({"gateway": "openai", "embedding_url": "off"}) | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    findings = msgspec.json.decode(told.stdout)["findings"]
+    (sandbox,) = (it for it in findings if it["check"] == "sandbox")
+    assert "didn't run" in sandbox["message"]
+    assert "link" in sandbox["advice"]

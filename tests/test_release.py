@@ -1,10 +1,11 @@
 """What `make release` refuses; what it proves, it proves when it runs."""
 
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
-from scripts import packages, release
+from scripts import packages, page, release
 
 CHANGELOG = """# Changelog
 
@@ -67,3 +68,27 @@ def test_npm_packages_have_the_version_as_npm_writes_it():
     assert packages.npm_version("0.2.0.dev0") == "0.2.0-dev.0"
     assert packages.npm_version("0.2.0rc1") == "0.2.0-rc.1"
     assert packages.npm_version("0.2.0") == "0.2.0"
+
+
+def test_two_builds_in_one_clone_build_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    built: list[str] = []
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def build() -> None:
+        begun.set()
+        assert goes_on.wait(30)
+        built.append("page")
+
+    monkeypatch.setattr(page, "SOURCE", tmp_path)
+    monkeypatch.setattr(page, "is_built", lambda: bool(built))
+    monkeypatch.setattr(page, "_build", build)
+    both = [threading.Thread(target=page.build) for _ in range(2)]
+    both[0].start()
+    assert begun.wait(30)
+    both[1].start()
+    both[1].join(0.2)
+    assert both[1].is_alive()  # it waits for the first one
+    goes_on.set()
+    for it in both:
+        it.join(30)
+    assert built == ["page"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from threadkeep.bootstrap import build_server_environment
 from threadkeep.confined.isolated import isolated_command
@@ -18,6 +19,10 @@ PROBE_S = 30.0
 UPGRADE = (
     "Use Linux 5.13 or later with Landlock, or install bubblewrap (bwrap). Until then, only let people add "
     "programs that you would trust with this account."
+)
+NOT_SEEN = (
+    "Programs in the sandbox don't see links in /tmp and in the home folder. Install Threadkeep with a "
+    "Python that isn't reached through one."
 )
 
 
@@ -32,9 +37,11 @@ async def check_sandbox(settings: Settings) -> Finding:
         return Finding("sandbox", verdict, NONE, UPGRADE)
     with TemporaryDirectory(prefix="threadkeep-doctor-") as folder:
         sandbox = build_server_environment(settings, settings.workspaces).sandbox
-        is_in = await _try(sandbox, settings.data.absolute(), Path(folder))
+        answer = await _try(sandbox, settings.data.absolute(), Path(folder))
     named = " and ".join(f"Landlock {landlock_version()}" if kind == "landlock" else kind for kind in kinds)
-    if not is_in:
+    if answer is None:
+        return Finding("sandbox", "problem", f"{named}: a program that tests it didn't run.", NOT_SEEN)
+    if answer == "out":
         return Finding(
             "sandbox", "problem", f"{named} doesn't keep programs away from Threadkeep's data.", UPGRADE
         )
@@ -66,7 +73,8 @@ def _missing(kinds: Sequence[Kind]) -> Iterator[str]:
         yield "keeping programs from abstract sockets (Linux 6.12)"
 
 
-async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
+async def _try(sandbox: Sandbox, data: Path, folder: Path) -> Literal["in", "out"] | None:
+    """Whether the program got out; None if it didn't run to its end."""
     hidden, own = folder / "hidden", folder / "own"
     for made in (hidden, own):
         made.mkdir()
@@ -82,5 +90,7 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> bool:
             output, _ = await process.communicate()
     except TimeoutError:
         process.kill()
-        return False
-    return output.strip() == b"in" and not (folder / "outside").exists()
+        return None
+    if (folder / "outside").exists():
+        return "out"
+    return {b"in": "in", b"out": "out"}.get(output.strip())
