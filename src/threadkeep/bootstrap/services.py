@@ -76,6 +76,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.sign_in.attempts import Attempts
 from threadkeep.services.sign_in.invitations import Invitations
 from threadkeep.services.sign_in.known_users import KnownUsers
+from threadkeep.services.sign_in.local_data import LocalData
 from threadkeep.services.sign_in.provider_sign_ins import ProviderSignIns
 from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.services.turns import Turns
@@ -306,6 +307,7 @@ def _build_services(
         act_as_anyone=settings.act_as_anyone,
         taken_realms={way.name for way in rules.ways},
     )
+    servers = PersonalServers(adapters.pool, settings.workspaces)
     known_users = KnownUsers(store, sessions, keys, running_turns, clock)
     return Services(
         agents=agents,
@@ -353,7 +355,8 @@ def _build_services(
         choice=parts.equipment.choice,
         usages=Usages(store, adapters.spending),
         spending=adapters.spending,
-        users=_build_users(settings, adapters, parts, running_turns, keys, sessions),
+        users=Users(store, running_turns, parts.prompts, servers, keys, sessions, clock),
+        local_data=LocalData(store, history, keys, servers, rules, clock),
         workers=Workers(store, parts.node),
         keys=keys,
         sessions=sessions,
@@ -381,18 +384,6 @@ def _build_documents(adapters: Adapters, parts: _Parts) -> Documents:
         adapters.clock,
         parts.caps,
     )
-
-
-def _build_users(
-    settings: Settings,
-    adapters: Adapters,
-    parts: _Parts,
-    running_turns: RunningTurns,
-    keys: Keys,
-    sessions: Sessions,
-) -> Users:
-    servers = PersonalServers(adapters.pool, settings.workspaces)
-    return Users(adapters.store, running_turns, parts.prompts, servers, keys, sessions, adapters.clock)
 
 
 def _build_import_runs(settings: Settings, adapters: Adapters, parts: _Parts) -> ImportRuns:

@@ -102,6 +102,16 @@ def signed_in_user(name: str, role: UserRole) -> User:
 
 
 @dataclass(frozen=True, slots=True)
+class Movable:
+    """How much a user has that can be moved to another, or what was moved."""
+
+    conversations: int
+    agents: int
+    briefings: int
+    memories: int
+
+
+@dataclass(frozen=True, slots=True)
 class AdminClaim:
     """The token claim that makes its user an admin, and the value that it must have or contain."""
 

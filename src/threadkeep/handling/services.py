@@ -45,6 +45,7 @@ from threadkeep.services.sharing.shares import Shares
 from threadkeep.services.sign_in.attempts import Attempts
 from threadkeep.services.sign_in.invitations import Invitations
 from threadkeep.services.sign_in.known_users import KnownUsers
+from threadkeep.services.sign_in.local_data import LocalData
 from threadkeep.services.sign_in.provider_sign_ins import ProviderSignIns
 from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.services.turns import Turns
@@ -99,6 +100,7 @@ class Services:
     invitations: Invitations
     attempts: Attempts
     known_users: KnownUsers
+    local_data: LocalData
     provider_sign_ins: ProviderSignIns
     begun_sign_ins: Attempts
     sign_in_rules: SignInRules

@@ -974,6 +974,13 @@ _TABLE = (
         "Operating",
         errors=(Forbidden, InvalidRequest, UserNotFound),
     ),
+    Route(
+        "POST",
+        "/api/admin/reassign-local",
+        users.reassign_local,
+        "Operating",
+        errors=(Forbidden, TurnInProgress),
+    ),
     Route("GET", "/api/admin/invitations", users.list_invitations, "Operating", errors=(Forbidden,)),
     Route(
         "POST",

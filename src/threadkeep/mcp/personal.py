@@ -32,6 +32,11 @@ class PersonalServers:
         folders = await asyncio.to_thread(_folders, self._workspaces)
         await asyncio.to_thread(_remove, folders.get(_name(user_id), ()))
 
+    async def hand_over(self, giver: UserId, receiver: UserId) -> None:
+        """Ends a user's servers, and gives their data to another; what the other has already stays."""
+        await self._pool.end_those_of(giver)
+        await asyncio.to_thread(hand_over, self._workspaces, giver, receiver)
+
     async def keep_only(self, users: AsyncIterable[UserId]) -> None:
         """Does the same for everyone except these users."""
         folders = await asyncio.to_thread(_folders, self._workspaces)

@@ -26,7 +26,7 @@ from threadkeep.domain.message import (
     Message,
 )
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.user import User, UserRole
+from threadkeep.domain.user import Movable, User, UserRole
 from threadkeep.ports.mcp import ServerReport
 from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.mcp_servers import (
@@ -51,6 +51,15 @@ from threadkeep.wire.view import (
 )
 
 
+class MovableView(View, frozen=True, kw_only=True):
+    """How much of a user can be moved to another, or was."""
+
+    conversations: Annotated[int, Meta(description="How many conversations, with all that is in them.")]
+    agents: Annotated[int, Meta(description="How many agents that the user owns.")]
+    briefings: Annotated[int, Meta(description="How many briefings that the user received.")]
+    memories: Annotated[int, Meta(description="How many facts that agents remember of the user.")]
+
+
 class MeView(View, frozen=True, kw_only=True):
     """The signed-in user."""
 
@@ -73,6 +82,23 @@ class MeView(View, frozen=True, kw_only=True):
             "pinned ones; absent if it doesn't. Agents can have fewer."
         ),
     ] = UNSET
+    reassignable: Annotated[
+        MovableView | UnsetType,
+        Meta(
+            description="For admins: what `local` has from before people signed in, which "
+            "`POST /api/admin/reassign-local` moves to you; absent if nothing."
+        ),
+    ] = UNSET
+
+
+def movable_view(counts: Movable) -> MovableView:
+    """What can be moved, or was."""
+    return MovableView(
+        conversations=counts.conversations,
+        agents=counts.agents,
+        briefings=counts.briefings,
+        memories=counts.memories,
+    )
 
 
 class HealthView(View, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ from threadkeep.storage.store import Store, store_on
 
 LOCAL = UserId("local")
 EVERYTHING = ConversationFilter()
-GOES = ("tk_keys", "tk_requests")
+GOES = ("tk_keys", "tk_requests", "tk_sessions", "tk_sign_in_grants")
 
 
 async def found(store: Store, user: UserId, words: str) -> list[str]:

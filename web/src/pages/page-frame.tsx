@@ -22,6 +22,7 @@ import { useRefusalToast } from "./use-refusal-toast";
 const narrow = matchMedia("(max-width: 760px)");
 
 const loadAway = () => import("../away/away");
+const loadLocalData = () => import("../users/local-data-offer");
 const loadOffline = () => import("./offline-bar");
 /** Where its code can't be loaded, the page works without it. */
 const doWithout = () => true;
@@ -44,6 +45,7 @@ export function PageFrame({ me }: { me: MeView }) {
   useRefusalToast();
   const away = useChunk(loadAway, true, doWithout);
   const offline = useChunk(loadOffline, true, doWithout);
+  const localData = useChunk(loadLocalData, me.reassignable !== undefined, doWithout);
   useEffect(() => setMenu(false), [at]);
   useEffect(() => {
     narrow.addEventListener("change", closeMenu);
@@ -61,6 +63,7 @@ export function PageFrame({ me }: { me: MeView }) {
       <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
       <main id="main" tabIndex={-1} inert={menu}>
         {offline && <offline.OfflineBar me={me} />}
+        {localData && me.reassignable && at.name === "new" && <localData.LocalDataOffer left={me.reassignable} canPutOff />}
         {at.name === "new" || at.name === "conversation" ? (
           <ConversationPage at={at} onMenu={openMenu} />
         ) : (

@@ -22,6 +22,7 @@ import { useWords } from "../words";
 import { useUserWords } from "../words/users";
 import { InvitationForm } from "./invitation-form";
 import { InvitationList } from "./invitation-list";
+import { LocalDataOffer } from "./local-data-offer";
 import { NewInvitation } from "./new-invitation";
 import { UserList } from "./user-list";
 
@@ -86,6 +87,7 @@ function Users({ me }: { me: MeView }) {
   return (
     <>
       <p className="hint">{userWords.intro}</p>
+      {me.reassignable && <LocalDataOffer left={me.reassignable} />}
       {!canInvite ? (
         <p className="hint">
           <WithCode text={userWords.noInvitations} />

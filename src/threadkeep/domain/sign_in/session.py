@@ -130,6 +130,11 @@ class SignInRules:
     ways: tuple[SignInWay, ...] = ()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
 
+    @property
+    def signs_in(self) -> bool:
+        """Whether people sign in at all: then nobody is `local`."""
+        return self.tokens or self.public_url is not None
+
 
 def new_token() -> str:
     """A new session's or invitation's token: 256 random bits."""

@@ -10,7 +10,7 @@ from threadkeep.handling.routing import RequestContext
 from threadkeep.ports.gateways import GatewayState
 from threadkeep.version import __version__
 from threadkeep.wire.gateways import GatewayStateView
-from threadkeep.wire.views import BlockedLoopView, HealthView, MeView, ReadinessView
+from threadkeep.wire.views import BlockedLoopView, HealthView, MeView, ReadinessView, movable_view
 
 
 async def get_health(request: RequestContext) -> HealthView:
@@ -53,8 +53,10 @@ def _blocked(stuck: BlockedLoop) -> BlockedLoopView:
 
 async def get_me(request: RequestContext) -> MeView:
     """Read who is signed in. From then on, the user is known, and agents can send them briefings."""
+    left = None
     with suppress(StorageUnavailable):  # the response doesn't need the database
         await request.services.users.meet(request.user)
+        left = await request.services.local_data.left_for(request.user)
     return MeView(
         id=request.user.id,
         role=request.user.role,
@@ -62,6 +64,7 @@ async def get_me(request: RequestContext) -> MeView:
         delete_after_days=request.services.conversations.delete_after_days or UNSET,
         name=request.user.name or UNSET,
         groups=request.user.groups or UNSET,
+        reassignable=UNSET if left is None else movable_view(left),
     )
 
 

@@ -16,6 +16,7 @@ from threadkeep.wire.sign_in import (
     known_user_view,
 )
 from threadkeep.wire.view import PageView
+from threadkeep.wire.views import MovableView, movable_view
 
 
 class NewInvitationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -60,6 +61,16 @@ async def list_invitations(request: RequestContext) -> PageView[InvitationView]:
 async def withdraw_invitation(request: RequestContext, *, invitation_id: str) -> None:
     """Withdraw an invitation that nobody has accepted: its link is useless from now on. For admins."""
     await request.services.invitations.withdraw(request.user, invitation_id)
+
+
+async def reassign_local(request: RequestContext) -> MovableView:
+    """Take over what everybody had as `local` before people signed in: it becomes yours. For admins.
+
+    Conversations, agents, briefings, memories, files and spending move, as with `threadkeep reassign`; API
+    keys of `local` are deleted. Where you have the same yourself, yours stays. The response says how much was
+    moved: nothing if there is nothing left.
+    """
+    return movable_view(await request.services.local_data.take(request.user))
 
 
 async def list_users(request: RequestContext, *, query: PageQuery) -> PageView[KnownUserView]:

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import TurnInProgress, UserNotFound
 from threadkeep.domain.ids import ConversationId, UserId
+from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids
+from threadkeep.storage.sign_in.sessions import END_ALL
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
 
@@ -28,6 +31,13 @@ class Moved:
     unsearchable: Sequence[ConversationId] = ()
 
 
+MOVABLE = Statement(
+    """SELECT
+        (SELECT COUNT(*) FROM tk_conversations WHERE user_id = :giver AND deleted_at IS NULL),
+        (SELECT COUNT(*) FROM tk_agents WHERE owner_id = :giver AND deleted_at IS NULL),
+        (SELECT COUNT(*) FROM tk_briefings WHERE user_id = :giver),
+        (SELECT COUNT(*) FROM tk_memories WHERE user_id = :giver)"""
+)
 # Whether there is anything to give; locks the giver, so that they cannot be deleted meanwhile.
 _KNOWN = Statement("SELECT id FROM tk_users WHERE id = :giver", locks="FOR UPDATE")
 # A turn that a live node is running; one whose lease is over has lost its node and can move.
@@ -64,6 +74,7 @@ _FORGET_SAME_MEMORIES = Statement(
 
 # What signs in as one user must never sign in as another.
 _FORGET_API_KEYS = Statement("DELETE FROM tk_keys WHERE user_id = :giver")
+_FORGET_GRANT = Statement("DELETE FROM tk_sign_in_grants WHERE user_id = :giver")
 # Their names come from the user's id, so that nobody else could repeat them.
 _FORGET_REQUESTS = Statement("DELETE FROM tk_requests WHERE user_id = :giver")
 
@@ -126,8 +137,10 @@ _MOVE_INSTRUCTIONS = Statement(
 _FORGET_INSTRUCTIONS = Statement("UPDATE tk_users SET instructions = '' WHERE id = :giver")
 
 
-def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[Moved]:
-    """Moves all rows; refuses while a turn of the giver runs in another process."""
+def reassign(
+    giver: UserId, receiver: UserId, now: int, entry: AuditEntry | None, *, alone: bool
+) -> Plan[Moved]:
+    """Moves all rows, and notes who had that done; refuses while a turn of the giver runs elsewhere."""
     whose = {"giver": giver, "receiver": receiver}
     if not (yield _KNOWN(**whose)):
         raise UserNotFound(f"No data found for the user {giver!r}.")
@@ -139,6 +152,8 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
     yield _FORGET_API_KEYS(**whose)
+    yield END_ALL(user_id=giver)
+    yield _FORGET_GRANT(**whose)
     yield _FORGET_REQUESTS(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))
     if reindexed:
@@ -164,6 +179,8 @@ def reassign(giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Plan[
     yield _MOVE_INSTRUCTIONS(**whose)
     yield _FORGET_INSTRUCTIONS(**whose)
     yield from move_spending(giver, receiver)
+    if entry is not None and (conversations or agents or briefings or memories):
+        yield audit_query(entry)
     return Moved(
         len(conversations),
         len(agents),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.conversation import Conversation, WholeConversation
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, ImportId, MemoryId, PayloadId, TurnId, UserId
@@ -14,6 +15,7 @@ from threadkeep.domain.memory import KeptMemory, Memory
 from threadkeep.domain.payload import Payload
 from threadkeep.domain.turn import KeptTurn
 from threadkeep.domain.uploaded_file import UploadedFile
+from threadkeep.domain.user import Movable
 from threadkeep.storage.conversations import ConversationRows
 from threadkeep.storage.database.columns import to_json, to_value
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -21,7 +23,7 @@ from threadkeep.storage.documents.documents import document_totals
 from threadkeep.storage.file_contents import FileContents
 from threadkeep.storage.file_rows import FILE_BYTES, NewContent, contents_of, known_contents
 from threadkeep.storage.files import files_in
-from threadkeep.storage.imports.reassignment import Moved, reassign
+from threadkeep.storage.imports.reassignment import MOVABLE, Moved, reassign
 from threadkeep.storage.imports.writing import ForkWriter, Writer, WritingStopped, size_of
 from threadkeep.storage.payloads.database import BY_ID as PAYLOADS_BY_ID
 from threadkeep.storage.payloads.database import OF_CONVERSATION as PAYLOADS_OF_CONVERSATION
@@ -212,12 +214,19 @@ class SqlWholeConversations:
                     await writer.remove()  # where nobody waits for the end
             raise
 
-    async def reassign(self, giver: UserId, receiver: UserId, now: int, *, alone: bool) -> Moved:
+    async def movable(self, giver: UserId) -> Movable:
+        """How much a user has that `reassign` would move."""
+        ((conversations, agents, briefings, memories),) = await self._database.fetch(MOVABLE(giver=giver))
+        return Movable(conversations, agents, briefings, memories)
+
+    async def reassign(
+        self, giver: UserId, receiver: UserId, now: int, entry: AuditEntry | None = None, *, alone: bool
+    ) -> Moved:
         """Moves everything from one user to another, all or nothing; UserNotFound if there is nothing.
 
         TurnInProgress while a turn of the giver runs, unless we are known to be `alone` on this database.
         """
-        return await self._database.write(lambda: reassign(giver, receiver, now, alone=alone))
+        return await self._database.write(lambda: reassign(giver, receiver, now, entry, alone=alone))
 
 
 def _measure(whole: WholeConversation) -> tuple[list[UploadedFile], set[PayloadId], int]:

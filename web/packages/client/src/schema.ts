@@ -975,6 +975,7 @@ export interface MeView {
   name?: string;
   groups?: string[];
   deleteAfterDays?: number;
+  reassignable?: MovableView;
 }
 
 /** What to change. */
@@ -1072,6 +1073,14 @@ export interface ModelView {
 export interface ModelsView {
   nextCursor?: null;
   items: ModelView[];
+}
+
+/** How much of a user can be moved to another, or was. */
+export interface MovableView {
+  conversations: number;
+  agents: number;
+  briefings: number;
+  memories: number;
 }
 
 /** The conversation to create, and with which agent. */
