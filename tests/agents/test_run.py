@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import enum
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -104,6 +105,37 @@ async def test_a_mistake_in_the_use_of_a_turn_is_explained_in_the_log(caplog: py
     await fails(it)
     assert "StepInsideStep: The step `number` is inside the step `" in caplog.text
     assert "Call the function directly, or make the outer step a plain function." in caplog.text
+
+
+async def steps_in_a_lambda(turn: Turn) -> None:
+    await turn.step(lambda: 1)
+
+
+async def retries_a_write(turn: Turn) -> None:
+    await turn.step(number, 7, retries=2)
+
+
+async def says_a_number(turn: Turn) -> None:
+    await turn.say(7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("misuse", "sentence"),
+    [
+        (steps_in_a_lambda, "Give this one a name"),
+        (retries_a_write, "is a write, which is never repeated by itself"),
+        (says_a_number, "A turn shows texts; this is a int. Use `str(…)`."),
+    ],
+)
+async def test_what_newcomers_get_wrong_is_explained_in_the_log(
+    misuse: Callable[[Turn], Awaitable[None]], sentence: str, caplog: pytest.LogCaptureFixture
+):
+    @agent()
+    async def it(turn: Turn) -> None:
+        await misuse(turn)
+
+    await fails(it)
+    assert sentence in caplog.text
 
 
 async def test_a_result_that_is_refused_is_explained_in_the_log_without_its_value(
@@ -488,7 +520,7 @@ async def test_texts_are_cleaned_and_what_is_none_is_refused():
     async def it(turn: Turn) -> None:
         await turn.say("a\0b\ud800")
         await turn.say("")
-        with pytest.raises(TypeError, match="this is a int"):
+        with pytest.raises(TurnMisused, match="this is a int"):
             await turn.say(5)  # type: ignore[arg-type]
 
     _, journal = await run_once(it)

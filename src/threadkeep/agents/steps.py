@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
-from threadkeep.agents.errors import AmbiguousStep, NotJson
+from threadkeep.agents.errors import AmbiguousStep, NotJson, TurnMisused
 from threadkeep.agents.tool import EFFECTS, Tool, check_effect
 from threadkeep.agents.values import (
     Unstorable,
@@ -99,13 +99,13 @@ class StepOptions(Struct, frozen=True, kw_only=True):
     unknown: str = "raise"
 
     def check(self, name: str, effect: Effect) -> None:
-        """Raises ValueError with a sentence; `effect` is what the step has in the end."""
+        """Raises ValueError or TurnMisused with a sentence; `effect` is what the step has in the end."""
         if self.unknown not in ("raise", "ask"):
             raise ValueError(f"`unknown` is raise or ask; not {self.unknown!r}.")
         if not 0 <= self.retries <= MOST_RETRIES:
             raise ValueError(f"`retries` is a number from 0 to {MOST_RETRIES}; not {self.retries!r}.")
         if self.retries and effect == "write":
-            raise ValueError(
+            raise TurnMisused(
                 f"Step `{name}` is a write, which is never repeated by itself. If it can be repeated, "
                 'say so with `effect="idempotent"`; otherwise leave out `retries`.'
             )
@@ -186,7 +186,7 @@ def _stricter(one: Effect, other: Effect) -> Effect:
 def _step_name(fn: Callable[..., Any], given: str | None) -> str:
     name = given if given is not None else getattr(fn, "__qualname__", "")
     if given is None and (not name or name.endswith("<lambda>")):
-        raise ValueError(
+        raise TurnMisused(
             'A step is known by its function\'s name. Give this one a name: `turn.step(fn, name="…")`.'
         )
     if (
