@@ -60,8 +60,11 @@ export const ConversationItem = memo(function ConversationItem({ conversation, a
         <span className="title" dir="auto">
           {title}
         </span>
-        {agent && <small>{agent}</small>}
-        {deletesAt && <small className="wrong">{words.deletesWhen(untilDay(deletesAt, words.locale, now))}</small>}
+        {deletesAt ? (
+          <small className="ending">{words.deletesWhen(untilDay(deletesAt, words.locale, now))}</small>
+        ) : (
+          agent && <small>{agent}</small>
+        )}
         {activeTurnId && (
           <span
             className={isWaiting ? "pulse asks" : "pulse"}

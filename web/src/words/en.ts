@@ -66,7 +66,7 @@ export const en = {
   unarchiveNamed: (title: string) => `Unarchive ${title}`,
   deleteNamed: (title: string) => `Delete ${title}`,
   isArchived: "This conversation is archived.",
-  deletesWhen: (when: string) => `Will be deleted ${when}`,
+  deletesWhen: (when: string) => `Deleted ${when}`,
   deletesUnused: (when: string) => `Nobody has written here for a long time: this conversation will be deleted ${when}, unless you write or pin it.`,
   pinToKeep: "Pin to keep it",
   deleteRule: (days: number) =>

@@ -68,7 +68,7 @@ export const zh: Words = {
   unarchiveNamed: (title: string) => `取消归档“${title}”`,
   deleteNamed: (title: string) => `删除“${title}”`,
   isArchived: "此对话已归档。",
-  deletesWhen: (when: string) => `将于 ${when}删除`,
+  deletesWhen: (when: string) => `${when}删除`,
   deletesUnused: (when: string) => `此对话久未更新，将于 ${when}删除；继续对话或置顶即可保留。`,
   pinToKeep: "置顶以保留",
   deleteRule: (days: number) => `${grouped(days)} 天没有新消息的对话会被删除，列表会提前提示。置顶的对话会保留；部分智能体的对话会更早删除。`,
