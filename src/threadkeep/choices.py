@@ -1,21 +1,34 @@
-"""The allowed values, for errors about a wrong one: msgspec's message doesn't list them."""
+"""What is allowed, for errors about something else: msgspec's messages don't say it."""
 
+import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from msgspec import inspect
 
+_UNKNOWN = re.compile(r"Object contains unknown field `([^`]*)`")
 _STEP = re.compile(r"\w+|\[[^\[\]]*\]")
 
 
+MOST_COMPARED = 100
+"""Characters of an unknown name that are compared with the known ones: it may be as long as the body."""
+
+
 def with_choices(message: str, kind: Any, place: str) -> str:
-    """A validation error's message; with the values that `place` in `kind` accepts, if they are few."""
-    if not message.startswith("Invalid enum value"):
+    """A validation error's message; with the values that `place` in `kind` accepts, if they are few.
+
+    Of an unknown field, with the known one whose name is nearest.
+    """
+    unknown = _UNKNOWN.fullmatch(message)
+    if not unknown and not message.startswith("Invalid enum value"):
         return message
     node: inspect.Type | None = inspect.type_info(kind)
     for step in _STEP.findall(place):
         node = _inside(node, step)
+    if unknown:
+        near = difflib.get_close_matches(unknown[1][:MOST_COMPARED], [*_names(node)], 1)
+        return f"{message}. Perhaps you mean `{near[0]}`" if near else message
     allowed = ", ".join(sorted(map(str, _values(node))))
     return f"{message}; expected one of: {allowed}" if allowed else message
 
@@ -32,6 +45,19 @@ def _inside(node: inspect.Type | None, step: str) -> inspect.Type | None:
             return inner
         case _:
             return None
+
+
+def _names(node: inspect.Type | None) -> Iterator[str]:
+    match node:
+        case inspect.Metadata(type=inner):
+            yield from _names(inner)
+        case inspect.UnionType(types=types):
+            for it in types:
+                yield from _names(it)
+        case inspect.StructType(fields=fields):
+            yield from (field.encode_name for field in fields)
+        case _:
+            pass
 
 
 def _values(node: inspect.Type | None) -> Iterator[object]:

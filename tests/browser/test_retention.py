@@ -36,7 +36,6 @@ def test_user_is_told_and_keeps_a_conversation_by_pinning_or_writing(
     told = page.get_by_text(re.compile("Nobody has written here for a long time"))
     expect(told).to_contain_text("in 5 days")
     assert violations(page) == []
-    import os
 
     page.get_by_role("button", name="Pin to keep it").click()
     expect(told).to_be_hidden()

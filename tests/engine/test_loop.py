@@ -26,7 +26,7 @@ from threadkeep.context.call_ids import TakenIds, none_taken
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import BuiltRequest
 from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
-from threadkeep.domain.errors import StorageConflict, StorageUnavailable
+from threadkeep.domain.errors import UNEXPECTED, StorageConflict, StorageUnavailable
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -682,11 +682,11 @@ async def test_empty_reply_is_a_failure(said: list[ModelEvent]):
         (GatewayError("Refused."), Failed("AGENTX_ERROR", "Refused.")),
         (
             ZeroDivisionError("secret"),
-            Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged."),
+            Failed("INTERNAL_ERROR", UNEXPECTED),
         ),
         (
             TimeoutError(),
-            Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged."),
+            Failed("INTERNAL_ERROR", UNEXPECTED),
         ),
     ],
     ids=["retryable", "refused", "ours", "timeout within"],

@@ -6,6 +6,7 @@ from typing import Literal
 
 from threadkeep.domain.agent import Agent, AgentDraft, AgentSettings, Visibility
 from threadkeep.domain.errors import ConversationFull, Forbidden, LimitNotAllowed, RateLimited
+from threadkeep.domain.text import size_text
 from threadkeep.domain.user import User
 
 MINUTE_S = 60.0
@@ -77,9 +78,9 @@ class OperatorCaps:
         """Refuses what would give its user too many bytes: of conversations, files and documents."""
         if self.bytes and size > self.bytes:
             raise LimitNotAllowed(
-                f"With this, your conversations, files and documents would have {size:,} bytes; "
-                f"THREADKEEP_USER_BYTES allows {self.bytes:,}. Permanently delete some conversations, or "
-                "delete some documents.",
+                f"This would bring your conversations, files and documents to {size_text(size)}; the limit, "
+                f"THREADKEEP_USER_BYTES, is {size_text(self.bytes)}. Permanently delete some conversations, "
+                "or delete some documents.",
                 details={"limit": "bytes", "most": self.bytes},
             )
 

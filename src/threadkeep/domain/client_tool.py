@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.text import check_storable
+from threadkeep.domain.text import check_storable, size_text
 
 MOST_CLIENT_TOOLS = 64
 MOST_DESCRIPTION_CHARACTERS = 10_000
@@ -50,7 +50,7 @@ def check_client_tools(tools: Sequence[ClientTool]) -> None:
     for tool in tools:
         size += _check(tool, steps)
         if size > MOST_BYTES:
-            raise _refused(f"A request's tools can have at most {MOST_BYTES} bytes in total.")
+            raise _refused(f"A request's tools can have at most {size_text(MOST_BYTES)} in total.")
 
 
 class _Steps:

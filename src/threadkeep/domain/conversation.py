@@ -316,7 +316,9 @@ class Conversation:
     def check_agent(self, agent_id: AgentId | None) -> None:
         """Refuses a request that names another agent than this conversation's."""
         if agent_id not in (None, self.agent_id):
-            raise Conflict("This conversation is with another agent.")
+            raise Conflict(
+                "This conversation is with another agent. Leave out `agentId`, or start another conversation."
+            )
 
     def end_turn(self, turn: Turn, reply: Message, now: int) -> EndedTurn:
         """Ends the running turn with its reply's outcome, and frees the conversation for the next."""
@@ -391,7 +393,9 @@ class Conversation:
         """Refuses an action while the agent replies."""
         if self.active_turn_id is not None:
             raise TurnInProgress(
-                "The agent is still answering in this conversation.", details={"turnId": self.active_turn_id}
+                "The agent is still answering in this conversation. Wait until it has finished, or stop it; "
+                "a message can wait by itself, with `whenBusy`.",
+                self.active_turn_id,
             )
 
     def _new_turn(

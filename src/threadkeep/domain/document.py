@@ -84,7 +84,10 @@ class Document:
     def become(self, status: DocumentStatus, now: int, *, error: str | None = None) -> "Document":
         """Takes one step: ready, failed with a reason, or retried."""
         if status not in _NEXT[self.status]:
-            raise IllegalTransition(f"A document can't go from {self.status} to {status}.", param="status")
+            raise IllegalTransition(
+                f"This document is {self.status}. Only failed documents can be processed again.",
+                param="status",
+            )
         progress = 1.0 if status is DocumentStatus.READY else 0.0
         return replace(self, status=status, progress=progress, error=error, updated_at=now)
 

@@ -90,6 +90,9 @@ Each class has the `code` that clients see; `handling/errors.py` maps it to an H
 
 from typing import ClassVar
 
+UNEXPECTED = "The server failed unexpectedly. Its operator finds the reason in the log."
+"""What users are told when our own code fails."""
+
 
 class ThreadkeepError(Exception):
     """The base class of every error Threadkeep raises."""
@@ -392,6 +395,9 @@ class TurnInProgress(Conflict):
     """The agent is still answering; `details.turnId` is the turn's id."""
 
     code = "TURN_IN_PROGRESS"
+
+    def __init__(self, message: str, turn_id: str | None) -> None:
+        super().__init__(message, details={"turnId": turn_id})
 
 
 class ImportInProgress(Conflict):

@@ -126,7 +126,9 @@ class Key:
     def check_not_limited(self) -> None:
         """Refuses what concerns more than some agents."""
         if self.agents is not None:
-            raise Forbidden("This API key is limited to some agents, and this concerns more than them.")
+            raise Forbidden(
+                "This API key is limited to some agents, so it can't do this. Use a key for all agents."
+            )
 
 
 @dataclass(frozen=True, slots=True)

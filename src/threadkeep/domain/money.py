@@ -37,7 +37,7 @@ def parse_amount(
         raise InvalidRequest(f"An amount of money is a decimal from 0 to {MOST}.", param=param)
     # Asked of the digits: arithmetic rounds what is tiny to 0, which means no limit.
     if (parsed and parsed.adjusted() < -decimals) or parsed * 10**decimals % 1:
-        raise InvalidRequest(f"An amount of money here has at most {decimals} decimals.", param=param)
+        raise InvalidRequest(f"Use at most {decimals} decimals here, as in 2.50.", param=param)
     return int(parsed * UNIT)
 
 

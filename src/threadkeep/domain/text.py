@@ -67,6 +67,15 @@ def one_line(text: str) -> str:
     return " ".join(part for it in text.splitlines() if (part := it.strip()))
 
 
+def size_text(size: int) -> str:
+    """A number of bytes as messages about limits say it, rounded up: 500 bytes, 64 KB, 1.5 MB, 10 GB."""
+    for power, unit in ((3, "GB"), (2, "MB"), (1, "KB")):
+        if size >= 1024**power:
+            tenths = -(-size * 10 // 1024**power)  # rounded up, so that what is beyond a limit looks like it
+            return f"{tenths / 10:,.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size} bytes"
+
+
 def check_line(text: str, param: str, *, most: int) -> str:
     """A short text such as a name or a title: not blank, not too long."""
     if is_blank(text):

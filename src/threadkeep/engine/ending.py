@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from threadkeep.context.estimates import estimate_tokens
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import UNEXPECTED, ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResultStored, UsageReported
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, Usage
@@ -22,7 +22,7 @@ from threadkeep.ports.gateway import GatewayError
 MAX_ITERATIONS = "max_iterations"
 """The stop reason of a turn that reached its limit of tool rounds."""
 
-INTERNAL_ERROR = Failed("INTERNAL_ERROR", "Something went wrong on our side. The error has been logged.")
+INTERNAL_ERROR = Failed("INTERNAL_ERROR", UNEXPECTED)
 ABANDONED = Failed("INTERRUPTED", "The server couldn't continue this turn.", retryable=True)
 """The end of a turn whose node disappeared."""
 

@@ -202,7 +202,7 @@ def _first_within(most_bytes: int, attempts: Iterable[Encoded]) -> Encoded:
     for attempt in attempts:
         if len(attempt.content) <= most_bytes:
             return attempt
-    raise UnsupportedFile("Couldn't reduce this image to a size that models accept.")
+    raise UnsupportedFile("Couldn't reduce this image to a size that models accept. Upload a smaller one.")
 
 
 def _on_white(image: Image.Image) -> Image.Image:

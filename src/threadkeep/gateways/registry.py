@@ -1,6 +1,7 @@
 """The gateways of this process, and which of them reaches a model."""
 
 import asyncio
+import difflib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,7 +110,10 @@ class GatewayRegistry:
         if not found.model.gateway or not any(it.config.models for it in self.gateways.values()):
             return found
         if found.model.name not in self.gateways[found.model.gateway].listed:
-            raise ModelNotFound(f"No gateway lists the model {model!r}.", param="model")
+            listed = [it.model.id for it in self._all_listed()]
+            near = difflib.get_close_matches(model, listed, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ModelNotFound(f"No gateway lists the model {model!r}.{hint}", param="model")
         return found
 
     def listed(self) -> Sequence[ConnectedModel]:

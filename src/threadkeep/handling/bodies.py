@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge, RequestTimeout
+from threadkeep.domain.text import size_text
 from threadkeep.handling.discarding import DISCARD_S, Discarding
 from threadkeep.handling.large_bodies import Body, LargeBodies
 from threadkeep.wire.json_shape import JsonShape
@@ -44,7 +45,9 @@ async def read_json(request: Request, body: Body, shape: JsonShape, most: int, w
     """Reads a request's JSON; refuses it as soon as its size or its shape proves too much."""
     if not has_body(request.scope, dict(request.scope["headers"])):
         return
-    too_large = PayloadTooLarge(f"The request body can have at most {most} bytes.", details={"most": most})
+    too_large = PayloadTooLarge(
+        f"The request body is too large. It can have at most {size_text(most)}.", details={"most": most}
+    )
     async for part in body_parts(request, most, wait_s, too_large):
         shape.add(part)
         await body.add(part)

@@ -338,7 +338,10 @@ def endpoint(
                 log.warning("%s %s: %s", route.method, route.path, exc.message)
         except Exception:
             log.exception("%s %s failed", route.method, route.path)
-            error = ThreadkeepError("Something went wrong on our side. The error has been logged.")
+            error = ThreadkeepError(
+                "The server failed unexpectedly. Its operator finds the request "
+                f"{request.state.request_id} in the log."
+            )
         return error_response(error, request_id=request.state.request_id, shape=shape)
 
     return respond_always

@@ -11,6 +11,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.domain.text import size_text
 from threadkeep.handling.bodies import body_parts
 
 MOST_FILES = 50
@@ -52,7 +53,7 @@ class UploadedFiles:
 
 def _too_large(most: int) -> PayloadTooLarge:
     return PayloadTooLarge(
-        f"The files together can have at most {most} bytes. Send large files one at a time.",
+        f"The files together can have at most {size_text(most)}. Send large files one at a time.",
         details={"most": most},
     )
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from threadkeep.domain.errors import Forbidden, HeadersTooLarge, ThreadkeepError
+from threadkeep.domain.text import size_text
 from threadkeep.handling.bodies import Incoming, has_body
 from threadkeep.handling.discarding import Discarding
 from threadkeep.http.protocols import error_at
@@ -160,7 +161,7 @@ def our_headers(request_id: str) -> list[tuple[bytes, bytes]]:
 def headers_too_large() -> HeadersTooLarge:
     """The error for an address and headers that are too large together."""
     return HeadersTooLarge(
-        f"The URL and headers together can have at most {MOST_HEADER_BYTES} bytes.",
+        f"The URL and headers together can have at most {size_text(MOST_HEADER_BYTES)}.",
         details={"most": MOST_HEADER_BYTES},
     )
 

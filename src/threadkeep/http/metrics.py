@@ -29,7 +29,7 @@ def metrics_endpoint(
     async def respond(request: Request) -> Response:
         try:
             if not _is_from_here(request) and not (await presence.user(request)).is_admin:
-                raise Forbidden("Metrics are available to admins and on this machine.")
+                raise Forbidden("From other machines, metrics need the token or the API key of an admin.")
             served = await services()
             text = "".join(render(served)) if siblings is None else merge(await siblings.ask())
             reservations = await served.store.ledger.open_reservations()

@@ -18,6 +18,7 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.document import MOST_NAME_CHARACTERS
 from threadkeep.domain.errors import (
+    UNEXPECTED,
     ImportInProgress,
     ImportNotFound,
     ShuttingDown,
@@ -240,8 +241,7 @@ class ImportRuns:
             status, failure = ImportStatus.FAILED, ImportFailure(exc.code, exc.message, reason)
         except Exception:
             log.exception("import %s failed", running.run.id)
-            message = "Something went wrong on our side. The error has been logged."
-            status, failure = ImportStatus.FAILED, ImportFailure(ThreadkeepError.code, message)
+            status, failure = ImportStatus.FAILED, ImportFailure(ThreadkeepError.code, UNEXPECTED)
         finally:
             await end_tasks(noting)
             with running.file:

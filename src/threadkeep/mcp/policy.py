@@ -139,7 +139,7 @@ def _check_secret_text(secret: Secret, param: str, form: re.Pattern[str] | None 
 
 def _check_text(text: str, param: str, most: int) -> None:
     if len(text) > most:
-        raise McpConfigInvalid(f"This can have at most {most} characters.", param=param)
+        raise McpConfigInvalid(f"`{param}` can have at most {most} characters.", param=param)
     if _CONTROL.search(text):
         raise McpConfigInvalid("Line breaks and other control characters aren't allowed.", param=param)
     _check_storable(text, param)

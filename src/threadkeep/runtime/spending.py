@@ -192,7 +192,8 @@ class Spending:
         """The price of a model under a budget."""
         if (price := self._price_of(model)) is None:
             raise ModelNotAllowed(
-                f"The model {model} has no known price, so it can't be used under a budget.",
+                f"The model {model} has no known price, so it can't be used under a budget. An admin can "
+                "set its price under Models.",
                 param="model",
                 details={"model": model},
             )

@@ -24,6 +24,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
 )
 from threadkeep.domain.ids import TurnId, derived_uuid, is_uuid
+from threadkeep.domain.text import size_text
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.user_events import UserEvent, UserEventType
@@ -206,7 +207,7 @@ def _check_result(decision: Decision) -> None:
         )
     if len(msgspec.json.encode((decision.content, decision.error))) > MOST_RESULT_BYTES:
         raise PayloadTooLarge(
-            f"A tool's result can have at most {MOST_RESULT_BYTES} bytes.",
+            f"A tool's result can have at most {size_text(MOST_RESULT_BYTES)}.",
             details={"most": MOST_RESULT_BYTES},
         )
 

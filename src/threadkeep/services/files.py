@@ -17,6 +17,7 @@ from threadkeep.domain.ids import ConversationId, PayloadId, UserId, is_uuid
 from threadkeep.domain.message import Message
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Lost
+from threadkeep.domain.text import size_text
 from threadkeep.domain.uploaded_file import (
     ORIGINAL,
     PREVIEW,
@@ -226,9 +227,9 @@ class Files:
     def _check_room(self, room: Room) -> None:
         if room.unsent > MOST_UNSENT or room.unsent_bytes > self._most_unsent_bytes:
             raise LimitNotAllowed(
-                f"You can have at most {MOST_UNSENT} unsent files with {self._most_unsent_bytes} bytes in "
-                f"total; these would be {room.unsent} with {room.unsent_bytes}. Send those that you have, or "
-                f"wait: unsent files are deleted after {self._ttl_ms // HOUR_MS} hours.",
+                f"These would be {room.unsent} unsent files with {size_text(room.unsent_bytes)}; you can "
+                f"have {MOST_UNSENT} with {size_text(self._most_unsent_bytes)}. Send some of them, or wait: "
+                f"unsent files are deleted after {self._ttl_ms // HOUR_MS} hours.",
                 details={"limit": "unsentFiles", "most": MOST_UNSENT, "mostBytes": self._most_unsent_bytes},
             )
         self._caps.check_bytes(room.total_bytes)

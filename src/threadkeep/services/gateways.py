@@ -1,5 +1,6 @@
 """Gateways: what admins save, and how every gateway is doing."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -160,9 +161,9 @@ def check_config(config: GatewayConfig) -> None:
     names = [it.name for it in config.models]
     for name in [*names, *filter(None, [config.default_model])]:
         if not name.strip() or not name.isprintable() or len(name) > MOST_NAME_CHARACTERS:
-            raise InvalidRequest(f"{name[:50]!r} isn't the name of a model.", param="models")
-    if len(set(names)) < len(names):
-        raise InvalidRequest("A model is listed twice.", param="models")
+            raise InvalidRequest(f"{name[:50]!r} isn't a valid name of a model.", param="models")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise InvalidRequest(f"The model {twice[0]!r} is listed twice.", param="models")
     if config.url and not names and not config.default_model:
         raise InvalidRequest("Name at least one model that the server at this address has.", param="models")
 

@@ -82,7 +82,9 @@ class Outside:
         """The same, or one that its first message opens; by default with the user's default agent."""
         if (found := await self.find(user, outside_id)) is not None:
             if agent_id is not None and agent_id.lower() != found.agent_id:
-                raise Conflict("This id belongs to a conversation with another agent.")
+                raise Conflict(
+                    "This id belongs to a conversation with another agent. Use another id, or that agent."
+                )
             return found
         agent = await (
             self._agents.default_of(user) if agent_id is None else self._agents.get(user, agent_id)

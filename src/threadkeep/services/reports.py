@@ -14,6 +14,7 @@ from threadkeep.domain.ids import PayloadId, UserId, is_uuid
 from threadkeep.domain.message import Message, MessageRole, MessageWindow
 from threadkeep.domain.parts import ToolCallPart
 from threadkeep.domain.payload import Lost, Payload
+from threadkeep.domain.text import size_text
 from threadkeep.domain.tool_call import ToolCallFilter, ToolRecord
 from threadkeep.domain.user import User
 from threadkeep.engine.large_values import safe_media_type
@@ -146,7 +147,8 @@ class Reports:
         payload = await self._file(user, file_id)
         if payload.size > most_bytes:
             raise PayloadTooLarge(
-                f"This file has {payload.size} bytes. Download it: GET /api/artifacts/{payload.id}.",
+                f"This file has {size_text(payload.size)}, more than {size_text(most_bytes)}. "
+                f"Download it: GET /api/artifacts/{payload.id}.",
                 details={"most": most_bytes},
             )
         content = (await self._store.payloads.load(payload.conversation_id, [payload.id]))[payload.id]

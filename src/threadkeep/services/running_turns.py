@@ -60,8 +60,7 @@ class RunningTurns:
         )
         if not await self._node.abort(turn.id):
             raise TurnInProgress(
-                "The node running this turn isn't responding. Try again in a moment.",
-                details={"turnId": turn.id},
+                "The node running this turn isn't responding. Try again in a moment.", turn.id
             )
         return True
 

@@ -418,8 +418,7 @@ class Sending:
         await self._starts.reserve(claim, user, agent, begun, after=turn_id)  # what is refused stops nothing
         if not await self._node.abort(turn_id):
             raise TurnInProgress(
-                "The node running this turn isn't responding. Try again in a moment.",
-                details={"turnId": turn_id},
+                "The node running this turn isn't responding. Try again in a moment.", turn_id
             )
         raise StorageConflict("The turn that ran has been stopped.")
 

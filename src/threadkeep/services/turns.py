@@ -120,8 +120,7 @@ class Turns:
         turn = await self.get(user, conversation.active_turn_id)
         if not await self._node.abort(turn.id):
             raise TurnInProgress(
-                "The node running this turn isn't responding. Try again in a moment.",
-                details={"turnId": turn.id},
+                "The node running this turn isn't responding. Try again in a moment.", turn.id
             )
         return Aborted(turn.id, await self._reply(turn))
 

@@ -15,6 +15,7 @@ from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import PayloadTooLarge
 from threadkeep.domain.execution import ENDS, MOST_BYTES, MOST_PARTS, ExecutionEvent, ExecutionEventType
 from threadkeep.domain.ids import FIRST_UUID, ConversationId, TurnId, UserId
+from threadkeep.domain.text import size_text
 from threadkeep.storage.conversations import LOCK, ConversationRows
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import Database, Plan, Statement
@@ -68,7 +69,7 @@ class _Count(NamedTuple):
             )
         if grown.size > times * MOST_BYTES:
             raise PayloadTooLarge(
-                f"The events of a run can have at most {MOST_BYTES} bytes.",
+                f"The events of a run can have at most {size_text(MOST_BYTES)}.",
                 param="events",
                 details={"limit": "runBytes", "most": MOST_BYTES, "runId": event.run_id},
             )

@@ -67,7 +67,7 @@ def invalid_request(error: msgspec.ValidationError, kind: Any) -> InvalidRequest
     place = _PLACE.search(text)
     named = _FIELD.search(text)
     parts = [place[1] if place else "", named[1] if named else ""]
-    message = with_choices(text[: place.start()], kind, place[1]) if place else text
+    message = with_choices(text[: place.start()] if place else text, kind, place[1] if place else "")
     # A field's name may be as long as the body.
     return InvalidRequest(f"{_cut(message)}.", param=_cut(".".join(filter(None, parts))) or None)
 

@@ -8,6 +8,7 @@ from array import array
 from itertools import accumulate
 
 from threadkeep.domain.errors import InvalidRequest, PayloadTooLarge
+from threadkeep.domain.text import size_text
 
 MOST_NESTING = 100  # far below what Python or a database can handle, far above what anybody needs
 MOST_VALUES = 50_000
@@ -69,7 +70,7 @@ class JsonShape:
             self._text += len(part)
         if self._text > most:
             raise PayloadTooLarge(
-                f"The request body can have at most {most} bytes without the files in it.",
+                f"The request body is too large. Without its files, it can have at most {size_text(most)}.",
                 details={"most": most},
             )
 

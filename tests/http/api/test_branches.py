@@ -157,9 +157,11 @@ async def test_path_stays_while_a_turn_runs(talk: Talk, model: ScriptedModel):
             f"/api/conversations/{conversation}/{call}", json=body, headers=JSON
         )
         assert refusal(response) == (409, "TURN_IN_PROGRESS")
+        assert response.json()["error"]["details"] == {"turnId": turn}
     running = (await path_of(talk, conversation))[-1]["id"]
     fork = await talk.client.post(f"/api/conversations/{conversation}/fork", json={"messageId": running})
     assert refusal(fork) == (409, "TURN_IN_PROGRESS")
+    assert fork.json()["error"]["details"] == {"turnId": turn}
     gate.open()
     await talk.events(turn)
     assert await texts(talk, conversation) == ["q1", "a1", "q2", "a2", "q3", "a3"]

@@ -34,3 +34,20 @@ async def test_value_that_is_none_of_a_few_is_told_which_there_are(
     response = await alice.request(method, path.format(id=conversation["id"]), json=body)
     named = {400: "MCP_CONFIG_INVALID", 422: "INVALID_REQUEST"}[code]
     assert refusal(response, code, named, param)["message"].endswith(f"; expected one of: {told}.")
+
+
+@ONLY_SQLITE
+@pytest.mark.parametrize(
+    ("body", "param", "told"),
+    [
+        ({"nme": "A"}, "nme", " Perhaps you mean `name`."),
+        ({"name": "A", "settings": {"maxIteration": 3}}, "settings.maxIteration",
+         " Perhaps you mean `maxIterations`."),
+        ({"name": "A", "colour": "red"}, "colour", ""),
+    ],
+)  # fmt: skip
+async def test_misspelt_field_is_told_the_one_that_exists(
+    alice: httpx.AsyncClient, body: Any, param: str, told: str
+):
+    message = refusal(await alice.post("/api/agents", json=body), 422, "INVALID_REQUEST", param)["message"]
+    assert message == f"Object contains unknown field `{param.rpartition('.')[2]}`.{told}"

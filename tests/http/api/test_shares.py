@@ -196,7 +196,8 @@ async def test_what_is_being_written_or_missing_is_not_shared(talk: Talk, model:
     refusal(await talk.client.post(path, json={}), 404, "MESSAGE_NOT_FOUND")
     model.script([Wait(gate), Say("At noon.")])
     turn_id = await talk.begin(id_)
-    refusal(await talk.client.post(path, json={}), 409, "TURN_IN_PROGRESS")
+    error = refusal(await talk.client.post(path, json={}), 409, "TURN_IN_PROGRESS")
+    assert error["details"] == {"turnId": turn_id}
     gate.open()
     await talk.events(turn_id)
     other = await talk.titled_conversation()

@@ -39,8 +39,10 @@ async def test_nothing_moves_while_an_agent_replies_to_local(api: Api):
     admin = api.as_user("root", admin=True)
     agent = await keep_agent(api.store, LOCAL)
     conversation = await keep_conversation(api.store, agent, LOCAL)
-    await keep_begun(api.store, conversation.begin_turn("Hello?", system_clock()))
-    refusal(await admin.post(TAKE), 409, "TURN_IN_PROGRESS")
+    begun = conversation.begin_turn("Hello?", system_clock())
+    await keep_begun(api.store, begun)
+    error = refusal(await admin.post(TAKE), 409, "TURN_IN_PROGRESS")
+    assert error["details"] == {"turnId": begun.turn.id}
     assert await api.store.conversations.get(LOCAL, conversation.id)
 
 

@@ -22,8 +22,8 @@ NOT_OURS = "The token is not signed by a key this server trusts."
 _REASONS: list[tuple[type[jwt.PyJWTError], str]] = [
     (jwt.ExpiredSignatureError, "The token has expired. Sign in again."),
     (jwt.ImmatureSignatureError, "The token is not valid yet."),
-    (jwt.InvalidAudienceError, "The token is for another audience."),
-    (jwt.InvalidIssuerError, "The token comes from another issuer."),
+    (jwt.InvalidAudienceError, "The token is for another audience: its `aud` isn't THREADKEEP_JWT_AUDIENCE."),
+    (jwt.InvalidIssuerError, "The token comes from another issuer: its `iss` isn't THREADKEEP_JWT_ISSUER."),
     (jwt.InvalidSignatureError, NOT_OURS),
     (jwt.InvalidAlgorithmError, NOT_OURS),
     (jwt.InvalidKeyError, NOT_OURS),

@@ -12,6 +12,7 @@ from msgspec import UNSET, Struct
 
 from threadkeep.domain.conversation import Conversation, ConversationFilter
 from threadkeep.domain.errors import (
+    UNEXPECTED,
     AgentNotFound,
     ConversationNotFound,
     InvalidRequest,
@@ -103,7 +104,7 @@ async def _respond(
 
 def internal_error() -> ThreadkeepError:
     """The error that clients get when our own code fails."""
-    return ThreadkeepError("Something went wrong on our side. The error has been logged.")
+    return ThreadkeepError(UNEXPECTED)
 
 
 def _error(error: ThreadkeepError) -> frames.ErrorResponse:

@@ -18,6 +18,7 @@ from threadkeep.domain.errors import (
     Unauthenticated,
 )
 from threadkeep.domain.ids import MessageId, UserId
+from threadkeep.domain.text import size_text
 from threadkeep.handling.services import Services
 from threadkeep.protocols.agentx import frames
 from threadkeep.protocols.agentx.cursor import Cursor, parse_cursor
@@ -198,7 +199,7 @@ class Socket:
     async def _handle(self, raw: bytes) -> None:
         most = SMALL_MESSAGE_BYTES if self._is_anonymous else self._limits.most_message_bytes
         if len(raw) > most:
-            await self._fail(PayloadTooLarge(f"A message can have at most {most} bytes."))
+            await self._fail(PayloadTooLarge(f"A message can have at most {size_text(most)}."))
             await self._close(_TOO_BIG, "The message is too large.")
             return
         match await decode(raw):

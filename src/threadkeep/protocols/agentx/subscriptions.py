@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from threadkeep.aside import LogWork
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.errors import (
+    UNEXPECTED,
     ConversationNotFound,
     EventsExpired,
     InvalidRequest,
@@ -262,4 +263,4 @@ def _envelopes(encoder: AgentXTurn, chunk: LogChunk, after: Position) -> Iterato
 
 
 def _internal_error() -> ThreadkeepError:
-    return ThreadkeepError("Something went wrong on our side. The error has been logged.")
+    return ThreadkeepError(UNEXPECTED)

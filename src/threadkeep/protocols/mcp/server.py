@@ -18,7 +18,7 @@ from starlette.types import Scope as RequestScope
 
 from threadkeep.clock import system_clock
 from threadkeep.domain.approval import Decision
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import UNEXPECTED, ThreadkeepError
 from threadkeep.domain.text import visible
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.handling.errors import STATUSES
@@ -47,7 +47,6 @@ from threadkeep.version import __version__
 log = logging.getLogger("threadkeep.mcp")
 
 _REQUEST = "mcp_request"
-_OUR_FAULT = "Something went wrong on our side. The error has been logged."
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 _INSTRUCTIONS = (
     "Threadkeep keeps conversations with AI agents. `list_agents` names the agents; `send_message` asks one "
@@ -105,7 +104,7 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> C
         return _failure(f"{exc.message} ({exc.code})")
     except Exception:
         log.exception("the tool %s failed", tool.name)
-        return _failure(_OUR_FAULT)
+        return _failure(UNEXPECTED)
 
 
 async def _run_turn(
@@ -230,7 +229,7 @@ def _errors_told() -> Generator[None]:
         raise MCPError(code, exc.message, {"code": exc.code}) from exc
     except Exception as exc:
         log.exception("reading resources failed")
-        raise MCPError(types.INTERNAL_ERROR, _OUR_FAULT) from exc
+        raise MCPError(types.INTERNAL_ERROR, UNEXPECTED) from exc
 
 
 SERVER: Server[Any] = Server(

@@ -58,7 +58,9 @@ async def ask(request: RequestContext, body: CreateResponse, given: Input) -> As
     if conversation is not None and decisions:
         return await _decided(request, conversation, waiting, decisions, given)
     if given.decisions:
-        raise ApprovalNotFound("No response of yours waits for this.", param="input")
+        raise ApprovalNotFound(
+            "No request with this id is open. It may have been answered, or have expired.", param="input"
+        )
     if after is not None and after.status is TurnStatus.RUNNING:
         raise Conflict("The previous response is still in progress. Wait for it, or cancel it.")
     try:
@@ -153,8 +155,8 @@ async def _check_claims(request: RequestContext, conversation: Conversation | No
                     return
     if claimed:
         raise InvalidRequest(
-            "The input has replies that are not from here. Threadkeep keeps conversations itself: send what "
-            "is new, with `previous_response_id` or `conversation`.",
+            "The input contains replies that this server didn't produce. Threadkeep stores conversations: "
+            "send only what is new, with `previous_response_id` or `conversation`.",
             param="input",
         )
 
@@ -202,7 +204,9 @@ async def _decided(
     if waiting is None or newest is None or newest.id != waiting.id:
         raise ApprovalNotFound("This response no longer waits for anything.", param="input")
     if given.decisions and given.text:
-        raise InvalidRequest("Send the new message after the response to what was decided.", param="input")
+        raise InvalidRequest(
+            "Answer what is open first, and send the new message after the response to that.", param="input"
+        )
     for it in await request.services.approvals.open(request.user, waiting):
         if it.request_id not in decisions and it.tool_call_id not in decisions:
             what = f"output of the function call {it.tool_call_id}"

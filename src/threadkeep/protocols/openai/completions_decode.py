@@ -257,7 +257,9 @@ def _check_none_left(at: int, results: Sequence[SentMessage]) -> None:
 
 def _no_call(at: int, call_id: str | None) -> InvalidRequest:
     return InvalidRequest(
-        f"No call {(call_id or '')[:100]!r} comes before its result.", param=f"messages[{at}].tool_call_id"
+        f"This `tool` message is the result of {(call_id or '')[:100]!r}, but no tool call with this id "
+        "comes before it.",
+        param=f"messages[{at}].tool_call_id",
     )
 
 

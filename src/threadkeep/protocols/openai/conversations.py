@@ -57,7 +57,11 @@ async def create_conversation(request: RequestContext, *, body: CreateConversati
         request.user, agent.id, title=None, metadata=dict(body.metadata or {})
     )
     if not is_new:
-        raise InvalidRequest("This agent has one conversation with each user, which exists.", param="model")
+        raise InvalidRequest(
+            "This agent allows one conversation per user, and you already have it: "
+            f"{conversation_id(conversation.id)}.",
+            param="model",
+        )
     if said:
         await request.services.added_messages.add(request.user, conversation.id, said)
     return view(conversation, conversation_id(conversation.id))
@@ -101,7 +105,10 @@ async def with_agent(request: RequestContext, conversation: Conversation, agent:
         return conversation
     changed = await request.services.conversations.change_agent(request.user, conversation, agent)
     if changed is None:
-        raise InvalidRequest("This conversation is with another agent.", param="model")
+        raise InvalidRequest(
+            "This conversation is with another agent. Send that one as `model`, or start another.",
+            param="model",
+        )
     return changed
 
 

@@ -199,7 +199,7 @@ def check_references(body: CreateResponse) -> None:
     """Refuses items that the client only names, unless they are ours: nobody could send them to the model."""
     items = body.input if isinstance(body.input, list) else []
     if any(it.type == "item_reference" and owner_of_item(it.id or "") is None for it in items):
-        raise InvalidRequest("The input refers to an item that is not from here.", param="input")
+        raise InvalidRequest("The input refers to an item that this server didn't produce.", param="input")
 
 
 def _instructions(body: CreateResponse, messages: Sequence[SentItem]) -> str:
@@ -271,8 +271,8 @@ def client_tool(tool: Mapping[str, Any]) -> ClientTool:
     parameters: Any = tool.get("parameters") or {}
     if kind != "function":
         raise InvalidRequest(
-            f"A tool of the type {kind!r} isn't there: the agent has its own tools, and requests can bring "
-            "only functions.",
+            f"Tools of the type {kind!r} aren't supported. A request can add only functions; the agent's "
+            "other tools are in its settings.",
             param="tools",
         )
     if not isinstance(name, str) or not isinstance(parameters, dict):

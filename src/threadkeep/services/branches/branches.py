@@ -142,7 +142,12 @@ class Branches:
         """Copies a branch by pages; the copy appears with the last one."""
         path = await self._outline(source, branch)
         if any(it.status not in ENDS for it in path):
-            raise TurnInProgress("The agent is still answering. Fork the conversation when it has finished.")
+            if source.active_turn_id is None:
+                raise _PathMoved  # a turn has begun since the conversation was read
+            raise TurnInProgress(
+                "The agent is still answering. Fork the conversation when it has finished.",
+                source.active_turn_id,
+            )
         last = await self._store.messages.get(source.id, path[-1].id) if path else None
         if last is None:
             raise _PathMoved

@@ -237,7 +237,8 @@ class _Snapshot:
         for message in messages:
             if message.status not in ENDS:
                 raise TurnInProgress(
-                    "The agent is still answering. Share the conversation when it has finished."
+                    "The agent is still answering. Share the conversation when it has finished.",
+                    message.turn_id,
                 )
             shown = shown_of(message, with_tools=self.with_tools)
             self.last_id = message.id

@@ -42,7 +42,7 @@ MOVABLE = Statement(
 _KNOWN = Statement("SELECT id FROM tk_users WHERE id = :giver", locks="FOR UPDATE")
 # A turn that a live node is running; one whose lease is over has lost its node and can move.
 _RUNNING = Statement(
-    """SELECT conversation_id FROM tk_turns
+    """SELECT id FROM tk_turns
     WHERE user_id = :giver AND status = 'RUNNING' AND origin = 'live' AND lease_until >= {now} LIMIT 1"""
 )
 
@@ -144,8 +144,10 @@ def reassign(
     whose = {"giver": giver, "receiver": receiver}
     if not (yield _KNOWN(**whose)):
         raise UserNotFound(f"No data found for the user {giver!r}.")
-    if not alone and (yield _RUNNING(**whose)):
-        raise TurnInProgress(f"An agent is answering {giver!r} right now. Try again when it has finished.")
+    if not alone and (running := (yield _RUNNING(**whose))):
+        raise TurnInProgress(
+            f"An agent is answering {giver!r} right now. Try again when it has finished.", running[0][0]
+        )
     yield ENSURE_USER(id=receiver, now=now)
     former_mains = yield _MAKE_FURTHER(**whose)
     yield _FORGET_SAME_KEYS(**whose)
