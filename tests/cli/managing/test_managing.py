@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.talking import talking_aside
@@ -51,6 +52,18 @@ def place(
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def open_place(
+    model: ScriptedModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Generator[Place]:
+    """One whose server doesn't require its token yet."""
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "data"
+    with talking_aside(scripted_settings(model, data=data, mcp_allowed_commands=("python3",))) as server:
+        yield Place(server.url, data, monkeypatch, capsys)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_agent_is_created_shown_changed_and_deleted(place: Place):
     Path("prompt.md").write_text("You are a pirate.")
     made = place.told(
@@ -82,6 +95,19 @@ def test_server_is_added_with_a_secret_from_the_environment_tested_and_removed(p
     assert "--replace" in place.told("mcp", "add", "Searcher", "clock", "--", "python3", status=1)
     place.told("mcp", "remove", "Searcher", "clock")
     assert "no server 'clock'" in place.told("mcp", "remove", "Searcher", "clock", status=1)
+
+
+def test_first_program_locks_nobody_out_unasked(open_place: Place):
+    add = ("mcp", "add", "Assistant", "clock")
+    program = ("--", "python3", "-c", "print()")
+    refused = open_place.told(*add, *program, status=1)
+    assert "requires its token for every request" in refused
+    assert "--yes" in refused
+    assert httpx2.get(f"{open_place.url}/api/me").status_code == 200
+    assert "Added clock to Assistant." in open_place.told(*add, "--yes", *program, status=1)  # no server
+    assert httpx2.get(f"{open_place.url}/api/me").status_code == 401
+    made = open_place.told("key", "create", "shop", "--scope", "chat")  # the folder's token lets it in
+    assert made.startswith("tk_")
 
 
 def test_account_with_a_provider_is_connected_tested_listed_and_removed(place: Place):

@@ -3,6 +3,7 @@ import { useState, type FormEvent, type ReactNode } from "react";
 
 import { api, isEmbedded, isLocal } from "../api/api";
 import { useLoaded } from "../api/use-loaded";
+import { openCommand } from "../state/own-token";
 import { loadSession, signIn, type Refused } from "../state/session";
 import { describeProblem } from "../ui/problem-bar";
 import { WithCode } from "../ui/with-code";
@@ -10,8 +11,6 @@ import { useWords } from "../words";
 import { useSignInWords } from "../words/sign-in";
 import { Alone } from "./alone";
 import { signInHref, signInProblem } from "./sign-in-address";
-
-const USUAL_PORT = "8710";
 
 const readSignIn = (signal: AbortSignal) => api.get<SignInView>("/api/sign-in", {}, signal);
 
@@ -157,10 +156,4 @@ function TokenForm({ refused, isFirst = true, children }: TokenFormProps) {
       </button>
     </form>
   );
-}
-
-/** The command that opens this page with the token. */
-function openCommand(): string {
-  const { port } = location;
-  return port && port !== USUAL_PORT ? `threadkeep open --port ${port}` : "threadkeep open";
 }

@@ -1,11 +1,10 @@
-import "../styles/local-data.css";
-
 import { type MovableView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { FolderInput } from "lucide-react";
 import { useState } from "react";
 
 import { isPutOff, putOff, takeLocalData } from "../state/local-data";
+import { Callout } from "../ui/callout";
 import { toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";
@@ -34,22 +33,18 @@ export function LocalDataOffer({ left, canPutOff = false }: Props) {
     }
   };
   return (
-    <section className="card local-data" aria-labelledby="local-data">
-      <FolderInput aria-hidden />
-      <div>
-        <h2 id="local-data">{localDataWords.title}</h2>
-        <p>{localDataWords.text(left)}</p>
-        <div className="choices">
-          <button type="button" className="primary" disabled={isMoving} onClick={() => void take()}>
-            {localDataWords.move}
+    <Callout icon={FolderInput} title={localDataWords.title}>
+      <p>{localDataWords.text(left)}</p>
+      <div className="choices">
+        <button type="button" className="primary" disabled={isMoving} onClick={() => void take()}>
+          {localDataWords.move}
+        </button>
+        {canPutOff && (
+          <button type="button" disabled={isMoving} onClick={putOff}>
+            {localDataWords.notNow}
           </button>
-          {canPutOff && (
-            <button type="button" disabled={isMoving} onClick={putOff}>
-              {localDataWords.notNow}
-            </button>
-          )}
-        </div>
+        )}
       </div>
-    </section>
+    </Callout>
   );
 }

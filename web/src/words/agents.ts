@@ -160,6 +160,22 @@ const en = {
   serverPlace: "URL or command",
   serverPaste: "Or paste MCP JSON",
   serverPasteWrong: "This isn’t valid MCP JSON.",
+  /** Asked before the first program of a server without sign-in is saved. */
+  firstProgram: {
+    title: "Run a program on this server?",
+    text: "From then on, every request needs the server’s token: the program runs under your account, and only the token tells it from you. This page has the token and stays open. Your scripts and front ends are refused until they send an API key. Removing the program doesn’t undo this.",
+    action: "Add program",
+  },
+  tokenLacking: "Adding a program needs the server’s token",
+  tokenLackingText: (open: string) =>
+    `A program runs under your account, so once there is one, every request needs the token, also those of your scripts and front ends. To add it, run \`${open}\` in the folder where you started the server: it opens this page with the token, and this tab has it, too.`,
+  tokenCame: "This page has the token now. Add the program again.",
+  tokenRequired: "This server now requires its token",
+  tokenRequiredText: (open: string) =>
+    `This browser has it until you close this page’s last tab. For later and for other browsers on this machine, keep this link to yourself, or run \`${open}\` in the folder where you started the server.`,
+  othersNeedKeys: "Scripts and front ends send a key:",
+  apiKeys: "API keys",
+  copySignedInLink: "Copy link with the token",
 
   documents: "Documents",
   documentsHint: "The agent searches these documents to answer. Supports PDF, Word, HTML, Markdown, text and CSV.",
@@ -341,6 +357,21 @@ const zh: typeof en = {
   serverPlace: "URL 或命令",
   serverPaste: "或粘贴 MCP JSON",
   serverPasteWrong: "MCP JSON 格式有误",
+  firstProgram: {
+    title: "在此服务器上运行程序？",
+    text: "此后的每个请求都需要服务器的令牌：程序以你的账户身份运行，只有令牌能把它与你区分开。本页面持有令牌，不受影响；你的脚本和前端须发送 API 密钥，否则会被拒绝。移除程序也不会恢复原状。",
+    action: "添加程序",
+  },
+  tokenLacking: "添加程序需要服务器的令牌",
+  tokenLackingText: (open) =>
+    `程序以你的账户身份运行，因此添加后每个请求都需要令牌，脚本和前端也不例外。请在启动服务器的文件夹中运行 \`${open}\`：它会带着令牌打开此页面，本标签页也会随之获得令牌。`,
+  tokenCame: "本页面已获得令牌，请再次添加该程序。",
+  tokenRequired: "此服务器现在需要令牌",
+  tokenRequiredText: (open) =>
+    `在关闭此页面的最后一个标签页之前，本浏览器一直持有令牌。以后再来或在本机的其他浏览器中打开时，请使用此链接（不要给他人），或在启动服务器的文件夹中运行 \`${open}\`。`,
+  othersNeedKeys: "脚本和前端请发送密钥：",
+  apiKeys: "API 密钥",
+  copySignedInLink: "复制带令牌的链接",
 
   documents: "文档",
   documentsHint: "智能体回答时会检索这些文档，支持 PDF、Word、HTML、Markdown、文本和 CSV",

@@ -23,6 +23,11 @@ from threadkeep.settings import Settings
 TOKEN_S = 60
 """How long the token is valid that the command signs in with."""
 INTERRUPTED = 130
+PROGRAM_NOTE = (
+    "From then on, this server requires its token for every request: `threadkeep open` opens the page with "
+    "it, commands in the server's folder send it, other programs need an API key."
+)
+"""What the first program changes on a server without sign-in."""
 
 Work = Callable[[Client, argparse.Namespace], Awaitable[int | None]]
 """What an action does; returns the exit status, None for 0."""

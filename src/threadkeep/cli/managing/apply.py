@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET
 
-from threadkeep.cli.managing.actions import add_server, confirm
+from threadkeep.cli.managing.actions import PROGRAM_NOTE, add_server, confirm
 from threadkeep.cli.managing.agent_files import AgentFile, found_in, read_all
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
@@ -28,10 +28,6 @@ from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
 SERVER_ERRORS = 500
-PROGRAM_NOTE = (
-    "An agent runs a program. From then on, this server requires its token for every request: `threadkeep "
-    "open` opens the page with it, commands in the server's folder send it, other programs need an API key."
-)
 
 _FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
 _COLORS = {"+": "32", "-": "31", "~": "33", "!": "31"}
@@ -84,7 +80,7 @@ async def _apply(client: Client, given: argparse.Namespace) -> int:
         )
         return 1
     if any(step.requires_token for step in steps):
-        print(f"! {PROGRAM_NOTE}")
+        print(f"! An agent runs a program. {PROGRAM_NOTE}")
     writing = [step for step in steps if step.kind != "keep"]
     if given.dry_run:
         return 0

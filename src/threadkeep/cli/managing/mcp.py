@@ -12,7 +12,14 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep.cli.commands import runs, sentence
-from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table
+from threadkeep.cli.managing.actions import (
+    PROGRAM_NOTE,
+    add_action,
+    add_json,
+    confirm,
+    print_json,
+    print_table,
+)
 from threadkeep.cli.managing.agents import find_own_agent
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
@@ -64,6 +71,7 @@ def add_mcp(command: argparse.ArgumentParser) -> None:
         help="who shares one process or connection: all users of the agent, one user, one conversation",
     )
     add.add_argument("--replace", action="store_true", help="take the place of a server with this name")
+    add.add_argument("--yes", action="store_true", help="don't ask before the server's first program")
     add_json(add)
     for name, work, purpose in (
         ("remove", _remove, "remove a server from an agent"),
@@ -129,6 +137,11 @@ async def _add(client: Client, given: argparse.Namespace) -> int:
         # A merge patch keeps what it doesn't name.
         entry = {**dict.fromkeys(msgspec.to_builtins(there)), **entry}
     patch = {"settings": {"mcpServers": {given.name: entry}}}
+    if (await client.preview_agent(patch, agent_id=agent.id)).requires_token:
+        print(f"{given.name} is a program. {PROGRAM_NOTE}", file=sys.stderr)
+        if not confirm(f"Add {given.name} to {agent.name}?", yes=given.yes):
+            print("Nothing was added.", file=sys.stderr)
+            return 1
     saved = await client.update_agent(agent.id, patch, version=agent.version)
     print(f"Added {given.name} to {saved.name}.", file=sys.stderr)
     return _report(await client.test_mcp_server(agent.id, given.name), given)
