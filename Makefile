@@ -67,10 +67,11 @@ screens: ## take pictures of every screen (build/screens/index.html) and accept 
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.browser.gallery
 
-types: ## generate the page's types and docs/api.md from the OpenAPI document
+types: ## generate the page's types, docs/api.md and docs/cli.md from the OpenAPI document and the commands
 	@sh scripts/env dev
 	@$(PYTHON) scripts/page_types.py
 	@$(PYTHON) scripts/api_reference.py
+	@$(PYTHON) scripts/cli_reference.py
 
 bench: ## measure everything that docs/performance.md shows, except what has a command of its own
 	@sh scripts/env dev

@@ -4,12 +4,11 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 
-from threadkeep.cli.commands import refuse, sentence
+from threadkeep.cli.commands import add_data, refuse, sentence
 from threadkeep.domain.errors import SettingsError, ThreadkeepError
 from threadkeep.settings import Settings, misnamed
 from threadkeep.version import __version__
@@ -39,11 +38,17 @@ COMMANDS = (
     Command(
         "demo", "threadkeep.cli.demo", "download the demonstration model and the one for semantic search"
     ),
-    Command("open", "threadkeep.cli.open_page", "open the page in a browser"),
+    Command(
+        "open", "threadkeep.cli.open_page", "open the page in a browser, with the token where it needs one"
+    ),
     Command("chat", "threadkeep.cli.chat", "chat with an agent in the terminal"),
     Command("ingest", "threadkeep.cli.ingest", "add files for an agent to search"),
     Command("rerun", "threadkeep.cli.rerun", "run turns again with other models, and compare the answers"),
-    Command("token", "threadkeep.cli.access_tokens", "create a bearer token"),
+    Command(
+        "token",
+        "threadkeep.cli.access_tokens",
+        "print the token of this folder's server; with --user, create one for somebody who signs in",
+    ),
     Command("invite", "threadkeep.cli.invite", "print a link that signs somebody in, once"),
     Command("key", "threadkeep.cli.managing.keys", "make, list and revoke API keys"),
     Command("agent", "threadkeep.cli.managing.agents", "list, show, create, change and delete agents"),
@@ -74,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; prints errors that people can fix in one line."""
     os.umask(0o077)  # other accounts of this machine can't read what we write
     words = sys.argv[1:] if arguments is None else arguments
-    parser = _parser(words)
+    parser = parser_of({next((word for word in words if not word.startswith("-")), "")})
     if not words:
         parser.print_help(sys.stderr)
         return 2
@@ -105,17 +110,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser for all commands, with the arguments of the one that these words call."""
+def parser_of(called: Container[str]) -> argparse.ArgumentParser:
+    """A parser for all commands, with the arguments of those that are called."""
     parser = argparse.ArgumentParser(prog="threadkeep", description="The conversation backend for AI agents.")
     parser.add_argument("--version", action="version", version=f"threadkeep {__version__}")
     parsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    called = next((word for word in words if not word.startswith("-")), None)
     for command in COMMANDS:
         its_parser = parsers.add_parser(
             command.name, help=command.purpose, description=sentence(command.purpose)
         )
-        if command.name == called:
-            its_parser.add_argument("--data", type=Path, help="data folder (.threadkeep)")
+        if command.name in called:
+            add_data(its_parser)
             command.load()(its_parser)
     return parser

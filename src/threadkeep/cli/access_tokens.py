@@ -19,11 +19,11 @@ def add_token(command: argparse.ArgumentParser) -> None:
     runs(command, _token)
     command.add_argument(
         "--user",
-        help="the user's id; without sign-in, leave it out: this folder's server has one token",
+        help="the user's id; leave it out if sign-in is off: the server has one token, for everything",
     )
     command.add_argument("--admin", action="store_true", help="give the token the admin role")
     command.add_argument(
-        "--ttl", type=seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d"
+        "--ttl", type=seconds, default=3600, help="how long the token is valid, for example 30m, 1h, 7d (1h)"
     )
 
 

@@ -26,6 +26,11 @@ def sentence(purpose: str) -> str:
     return f"{purpose[0].upper()}{purpose[1:]}."
 
 
+def add_data(command: argparse.ArgumentParser, default: str | None = None) -> None:
+    """Adds `--data`, which every command has."""
+    command.add_argument("--data", type=Path, default=default, help="data folder (.threadkeep)")
+
+
 def text_of(path: Path) -> str:
     """A text file; `-` is what the command reads."""
     try:

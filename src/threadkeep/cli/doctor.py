@@ -24,7 +24,7 @@ from threadkeep.version import __version__
 def add_doctor(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     runs(command, doctor, reports_settings=True, report_refused=report_refused)
-    command.add_argument("--json", action="store_true", help="for programs")
+    command.add_argument("--json", action="store_true", help="print the findings as JSON, for programs")
     command.add_argument(
         "--internet",
         action="store_true",

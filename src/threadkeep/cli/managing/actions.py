@@ -4,13 +4,12 @@ import argparse
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from threadkeep.cli.access_tokens import issue
-from threadkeep.cli.commands import runs, sentence
+from threadkeep.cli.commands import add_data, runs, sentence
 from threadkeep.cli.target import connect, explained, leave, log_only_errors
 from threadkeep.cli.terminal import clean
 from threadkeep.client.blocking import LoopThread
@@ -36,7 +35,7 @@ Work = Callable[[Client, argparse.Namespace], Awaitable[int | None]]
 def add_action(actions: Any, name: str, work: Work, purpose: str) -> argparse.ArgumentParser:
     """Adds an action with the arguments that every one has: where the server is, and who asks."""
     action: argparse.ArgumentParser = actions.add_parser(name, help=purpose, description=sentence(purpose))
-    action.add_argument("--data", type=Path, default=argparse.SUPPRESS, help="data folder (.threadkeep)")
+    add_data(action, default=argparse.SUPPRESS)  # what stands before the action stays
     add_server(action, work)
     return action
 

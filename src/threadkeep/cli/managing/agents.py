@@ -33,7 +33,7 @@ def add_agent(command: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="print it as the API returns it, for programs")
     form.add_argument("--toml", action="store_true", help="print a file for `threadkeep apply`")
     create = add_action(actions, "create", _create, "create an agent; you become its owner")
-    create.add_argument("name", help="its name")
+    create.add_argument("name", help="what the agent is called")
     _add_fields(create)
     change = add_action(actions, "change", _change, "change what you name of an agent, and nothing else")
     _add_which(change)
