@@ -30,7 +30,11 @@ def add_token(command: argparse.ArgumentParser) -> None:
 def issue(settings: Settings, user: User, ttl_s: int) -> str:
     """A token that signs a user in to a server with these settings."""
     if not settings.jwt_secret:
-        raise SettingsError(f"Creating a token requires {PREFIX}JWT_SECRET. Set it first.")
+        raise SettingsError(
+            f"Creating a token for a user requires {PREFIX}JWT_SECRET, which isn't set here. If sign-in is "
+            "off, leave out --user. Otherwise, `threadkeep invite NAME` invites somebody, and `threadkeep "
+            "key create NAME` makes an API key for a program."
+        )
     return issue_token(settings.jwt_secret, user, ttl_s, expected_of(settings))
 
 

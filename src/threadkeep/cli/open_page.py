@@ -36,9 +36,13 @@ def _open(settings: Settings, given: argparse.Namespace) -> int:
     url = f"http://{host}:{settings.port}/"
     token = None if settings.signs_in else read_token(settings.data)
     if not _is_let_in(url, token, signs_in=settings.signs_in):
+        place = settings.data.absolute()
+        problem = (
+            f"doesn't accept the token in {place}" if token else f"requires its token, which isn't in {place}"
+        )
         raise Unauthenticated(
-            f"The server at {url} doesn't accept the token in {settings.data.absolute()}. Run this in the "
-            "folder where you started the server, or name its data folder with --data."
+            f"The server at {url} {problem}. Run this in the folder where you started the server, or name "
+            "its data folder with --data."
         )
     rules = settings.sign_in_rules
     address = f"{url}#token={token}" if token else rules.public_url.text if rules.public_url else url

@@ -75,7 +75,8 @@ class LocalSignIn(SignInMethod):
         if not has_token and (self._requires_token or is_token_required(self._data)):
             raise Unauthenticated(
                 "This server requires its token. Run `threadkeep open` to open the page with it, or "
-                "`threadkeep token` to print it."
+                "`threadkeep token` to print it. Programs send it, or an API key, as "
+                "`Authorization: Bearer …`."
             )
         return User(LOCAL, UserRole.ADMIN, may_run_programs=has_token)
 
