@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import jwt
@@ -12,6 +13,7 @@ import pytest
 from tests.serving import Server, environment, run
 from threadkeep.cli import main
 from threadkeep.http.sign_in.local_token import make_token
+from threadkeep.testing.waiting import PATIENCE_S
 
 SECRET = "s3cret-" * 8
 
@@ -182,6 +184,18 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
 def test_server_tells_which_model_replies(tmp_path: Path, settings: dict[str, str], told: str):
     with Server(tmp_path, **settings) as server:
         assert told in server.output
+
+
+def test_server_tells_which_model_somebody_connected_before_its_restart(tmp_path: Path):
+    with Server(tmp_path) as server, server.client() as client:
+        work = {"name": "work", "kind": "openai", "url": "http://127.0.0.1:9/v1", "models": ["large"]}
+        assert client.post("/api/admin/gateways", json=work).status_code == 201
+        server.stop()
+    with Server(tmp_path) as server:
+        patience = time.monotonic() + PATIENCE_S
+        while "Model: work/large, connected on the page" not in server.output:
+            assert time.monotonic() < patience
+            time.sleep(0.02)
 
 
 def test_without_a_command_all_of_them_are_shown(capsys: pytest.CaptureFixture[str]):

@@ -16,7 +16,7 @@ from threadkeep.bootstrap import build_models, create_app, endpoint_of, has_mode
 from threadkeep.cli.commands import refuse, runs
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.cli.watched_places import watched_places
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import GatewayNotConfigured, ThreadkeepError
 from threadkeep.domain.model import GatewayKind
 from threadkeep.gateways.local import LocalGateway
 from threadkeep.http.app import Threadkeep
@@ -142,12 +142,12 @@ def _serve(
 ) -> None:
     """Serves in this process."""
     app = create_app(settings, siblings=siblings)
-    loading: list[asyncio.Task[None]] = []
+    begun: list[asyncio.Task[None]] = []
 
     def ready() -> None:
         announce_start()
-        if settings.gateway == "local" and has_model(settings):
-            loading.append(asyncio.create_task(_load_model(app, _announcer(settings))))
+        is_first = process is None or process.number == 1
+        begun.append(asyncio.create_task(_begin_model(app, settings, tells=is_first)))
 
     serve(
         app,
@@ -220,7 +220,7 @@ def _model(settings: Settings) -> str:
     if settings.model:
         return f"{settings.model} in this process"
     return (
-        "a small demonstration model in this process, with limited knowledge, until you connect a real one "
+        "a small demonstration model in this process, with limited knowledge, until a real one is connected "
         "on the page."
     )
 
@@ -232,16 +232,22 @@ def _where(settings: Settings) -> str:
     return "PostgreSQL"
 
 
-async def _load_model(app: Threadkeep, announce: Callable[[str], None]) -> None:
-    """Loads the model after the start, so that the first request doesn't wait for it."""
-    gateway = (await app.services()).models.get(None).gateway
-    if not isinstance(gateway, LocalGateway):  # an admin has connected another
+async def _begin_model(app: Threadkeep, settings: Settings, *, tells: bool) -> None:
+    """Says which model an admin has connected; loads one that runs here, so that no request waits for it."""
+    announce = _announcer(settings)
+    try:
+        model = (await app.services()).models.get(None)
+    except GatewayNotConfigured:
+        return
+    if not isinstance(model.gateway, LocalGateway):
+        if tells and model.model.gateway not in build_models(settings).gateways:
+            announce(f"Model: {model.id}, connected on the page or over the API.")
         return
     await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()
     announce("Model: loading …")
     try:
-        await gateway.load()
+        await model.gateway.load()
     except GatewayError as exc:
         announce(f"Model: {exc.message}")
     else:

@@ -52,7 +52,10 @@ def _holder(folder: Path) -> str:
     except FileNotFoundError:
         return "no server has used it yet"
     except BlockingIOError:
-        return f"a server is using it (process {holder})"
+        # Nobody can read that process's settings.
+        return (
+            f"a server is using it (process {holder}). These checks use the settings of this shell and folder"
+        )
     except OSError:
         return "can't tell whether a server is using it"
     return "no server is using it"
