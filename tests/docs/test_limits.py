@@ -63,7 +63,7 @@ FIXED = {
     "browsers signed in at once": sessions.MOST_SESSIONS,
     "instructions to every agent": user.MOST_INSTRUCTION_CHARACTERS,
     "wrong invitations from one address in a minute": attempts.MOST_ATTEMPTS,
-    "sign-ins with a provider begun from one address in a minute": begun.MOST_BEGUN_SIGN_INS,
+    "sign-ins with a provider started from one address in a minute": begun.MOST_BEGUN_SIGN_INS,
     "groups kept of a user": identity.MOST_GROUPS,
     "files of a message": files.MOST_FILES_OF_A_MESSAGE,
     "a conversation's queue": queued.MOST_QUEUED,
@@ -104,7 +104,7 @@ FIXED = {
     "an `Idempotency-Key`": idempotency.MOST_KEY_CHARACTERS,
     "a page of messages": messages.MOST_PAGE_BYTES,
     "the stream of `/api/me/events`": user_events.MOST_OPEN_S,
-    "provider connections made on the page": gateways.MOST_GATEWAYS,
+    "provider connections made in the web app or over the API": gateways.MOST_GATEWAYS,
 }
 OF_AGENTS = {
     "maxMessageChars": OF_AN_AGENT.max_message_chars,
