@@ -83,8 +83,8 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(
             ge=0,
             description="Maximum bytes of one user: the text of conversations and agents, files of messages, "
-            "sent or not, equal ones counted once, and the documents of the user's agents. Beyond it "
-            "nothing new is created and no turn begins; turns that run go on; 0: no limit.",
+            "sent or not, identical ones counted once, and the documents of the user's agents. Beyond it, "
+            "the user can't create anything and no turn starts; running turns finish; 0: no limit.",
         ),
     ] = 10 * 1024**3
     conversation_messages: Annotated[
@@ -133,7 +133,7 @@ class LimitSettings(ToolSettings, frozen=True, kw_only=True, forbid_unknown_fiel
     offline: Annotated[
         bool,
         Meta(
-            description="Whether the page opens without the server, and users can keep conversations on "
+            description="Whether the web app opens without the server, and users can keep conversations on "
             "their device; false removes both from their browsers."
         ),
     ] = True

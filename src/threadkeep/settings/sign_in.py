@@ -60,7 +60,7 @@ class SignInSettings(ReachSettings, frozen=True, kw_only=True, forbid_unknown_fi
     public_url: Annotated[
         str | None,
         Meta(
-            description="Where people open the page, such as https://chat.example; mandatory for sign-in "
+            description="Where people open the web app, such as https://chat.example; mandatory for sign-in "
             "with a browser, except on localhost. Its name is accepted as if it were in ALLOWED_HOSTS."
         ),
     ] = None

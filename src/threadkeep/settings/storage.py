@@ -60,7 +60,7 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
             ge=0,
             le=MOST_DAYS,
             description="Days without a message after which a conversation is deleted, unless it is pinned; "
-            "its user is told a week before. Agents can have fewer. 0: never.",
+            "its user gets a notice a week before. Agents can have fewer. 0: never.",
         ),
     ] = 0
     file_ttl_hours: Annotated[
