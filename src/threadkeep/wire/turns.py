@@ -116,7 +116,7 @@ class ReceiptView(View, frozen=True, kw_only=True):
 
 
 class UsageSumView(View, frozen=True, kw_only=True):
-    """The model calls of one group: those with the same date, agent and so on, as far as asked for.
+    """The model calls of one group: those that share the values of `by` (date, agent and so on).
 
     `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
     `estimated` if some numbers are estimates.

@@ -161,10 +161,10 @@ async def preview_agent(request: RequestContext, *, agent_id: str, body: AgentPa
 
 
 async def duplicate_agent(request: RequestContext, *, agent_id: str) -> ViewResponse[AgentDetailView]:
-    """Make a private copy of an agent that one may change, called "… copy". The caller owns it.
+    """Copy an agent that you may change. The copy is private, belongs to you and is named "… copy".
 
-    It has the prompt with its files, the settings and the MCP servers, and none of the documents. An admin's
-    copy of somebody else's agent has no secrets of MCP servers: those that need some are switched off.
+    It has the prompt with its files, the settings and the MCP servers, but no documents. An admin's copy of
+    somebody else's agent has no secrets of MCP servers: servers that need them are disabled.
     """
     return await _detail(await request.services.agent_copies.make(request.user, agent_id), request)
 

@@ -75,7 +75,9 @@ class ConversationQuery(PageQuery, frozen=True, kw_only=True, rename="camel", fo
 
     status: Annotated[
         ListedStatus | None,
-        Meta(description="By default all but the deleted ones; those come by the newest deletion."),
+        Meta(
+            description="Default: all except deleted ones. Deleted ones are sorted by deletion, newest first."
+        ),
     ] = None
     pinned: Annotated[
         bool | None, Meta(description="`true` for those that are pinned, `false` for the others.")

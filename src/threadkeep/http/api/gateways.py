@@ -160,7 +160,7 @@ async def delete_gateway(request: RequestContext, *, gateway: str) -> None:
 
 
 async def test_gateway(request: RequestContext, *, gateway: str) -> GatewayTestView:
-    """Connect to a gateway and list its models; asks one that it names for a word. For admins.
+    """Test a gateway: list its models and ask one of them for a one-word reply. For admins.
 
     If that fails, the response is still 200; `error` gives the reason.
     """
@@ -168,7 +168,7 @@ async def test_gateway(request: RequestContext, *, gateway: str) -> GatewayTestV
 
 
 async def test_unsaved_gateway(request: RequestContext, *, body: UnsavedGatewayBody) -> GatewayTestView:
-    """Test a gateway before it is saved, as the test of a saved one does. For admins."""
+    """Test the settings of a gateway without saving them. For admins."""
     config = _config("unsaved", body, kept=None)
     return gateway_test_view(await request.services.gateways.test_unsaved(request.user, config))
 

@@ -1857,7 +1857,7 @@ export interface UsageReportView {
   budgets?: BudgetView[];
 }
 
-/** The model calls of one group: those with the same date, agent and so on, as far as asked for.
+/** The model calls of one group: those that share the values of `by` (date, agent and so on).
 
     `inputTokens` counts all input; `cacheReadTokens` is the part of it that the provider read from its cache.
     `estimated` if some numbers are estimates. */
