@@ -168,6 +168,18 @@ def test_image_is_built_from_what_it_names_and_can_be_pinned():
     assert f"ARG PYTHON_IMAGE={images['PYTHON_IMAGE']}\n" in dockerfile
 
 
+def test_env_of_the_docker_page_is_private_and_read_by_the_compose_file(tmp_path: Path):
+    (writing,) = blocks("sh", "For a team", DOCKER)
+    sh(writing, tmp_path, {})
+    env = tmp_path / ".env"
+    assert env.stat().st_mode & 0o077 == 0
+    names = [line.partition("=")[0] for line in env.read_text(encoding="utf-8").splitlines()]
+    read = (DEPLOY / "compose.yaml").read_text(encoding="utf-8") + (DEPLOY / "start").read_text(
+        encoding="utf-8"
+    )
+    assert [it for it in names if it not in read and it != "ANTHROPIC_API_KEY"] == []
+
+
 def test_proxy_leaves_limits_to_us_and_waits_for_signs_of_life():
     conf = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
     given = dict(re.findall(r"^\s*(\w+)\s+([^;{]+);", conf, re.MULTILINE))

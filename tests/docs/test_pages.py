@@ -62,6 +62,7 @@ ELSEWHERE = {
     "docs/typescript.md": "tests/docs/test_typescript.py",
     "docs/operating.md": "tests/test_operating_guide.py",
     "docs/hardening.md": "tests/test_operating_guide.py",
+    "docs/docker.md": "tests/test_operating_guide.py",
     "docs/data.md": "tests/imports/test_commands.py",
     "docs/recipes.md": "tests/browser/test_recipes.py",
     "docs/performance.md": "bench",  # takes minutes, and says how it was measured
