@@ -93,4 +93,5 @@ async def _try(sandbox: Sandbox, data: Path, folder: Path) -> Literal["in", "out
         return None
     if (folder / "outside").exists():
         return "out"
-    return {b"in": "in", b"out": "out"}.get(output.strip())
+    answers: dict[bytes, Literal["in", "out"]] = {b"in": "in", b"out": "out"}
+    return answers.get(output.strip())
