@@ -5,12 +5,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS, Replying, Watched, settings_for
 from tests.browser.going import open_agent
 from tests.browser.test_access import violations
-from tests.browser.tour import CHAOS_SERVER
+from tests.browser.tour import CHAOS
 from tests.serving import Server
 from threadkeep.http.sign_in.local_token import read_token
 
@@ -73,10 +73,9 @@ def test_page_learns_of_the_token_before_the_first_program_and_stays_in(
     expect(later.get_by_role("textbox", name="Message")).to_be_visible()
 
 
-def fill(page: Page):
+def fill(page: Page) -> Locator:
     """Fills in a program; the button that adds it."""
     page.get_by_role("button", name="Add server").click()
     page.get_by_role("textbox", name="Name").fill("chaos")
-    command = " ".join((CHAOS_SERVER["command"], *CHAOS_SERVER["args"]))
-    page.get_by_role("textbox", name="URL or command").fill(command)
+    page.get_by_role("textbox", name="URL or command").fill(f"python -I -S {CHAOS} good")
     return page.get_by_role("button", name="Add", exact=True)
