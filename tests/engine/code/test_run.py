@@ -605,6 +605,19 @@ async def test_the_title_of_a_step_is_what_its_user_is_asked_and_sees(title: str
     assert [it.title for it in recorder.steps(is_over=True).steps] == [title]
 
 
+async def test_a_step_inside_the_function_is_shown_without_the_functions_name():
+    async def look(what: int) -> int:
+        return what
+
+    @agent()
+    async def looks(turn: Turn):
+        return f"{await turn.step(look, 7, effect='read')}."
+
+    turn = await CodeTurn([looks]).run()
+    assert [it.name for it in turn.events if isinstance(it, StepChanged)] == ["look", "look"]
+    assert [it.name for it in turn.entries if isinstance(it, StepBegun)] == ["look"]
+
+
 async def test_tools_of_servers_are_called_and_their_results_returned():
     @agent()
     async def sums(turn: Turn):

@@ -50,7 +50,7 @@ class Steps:
     async def carry_out(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a step to its one result."""
         code = self._code
-        begun = code.begun(open_, claim.name, "step", claim.effect)
+        begun = code.begun(open_, bare_name(claim.name), "step", claim.effect)
         if begun.attempt > 1:
             code.voices.restart(begun.step_id)
             if claim.effect == "write" and not await self._is_wanted_again(claim, open_, begun):
@@ -176,7 +176,7 @@ def changed(
     return (
         StepChanged(
             step_id=begun.step_id,
-            name=claim.name,
+            name=begun.name,
             kind="stream" if claim.streams else "step",
             status=status,
             title=claim.title,
