@@ -113,7 +113,15 @@ def test_question_is_answered_with_a_line_or_declined():
 
 
 @pytest.mark.parametrize(
-    ("line", "content"), [("2", "Green"), ("green", "Green"), ("3", "3"), ("Red", "Red")]
+    ("line", "content"),
+    [
+        ("2", "Green"),
+        ("green", "Green"),
+        ("g", "Green"),
+        ("3", "3"),
+        ("Red", "Red"),
+        ("Blue sky", "Blue sky"),
+    ],
 )
 def test_choice_is_taken_by_its_number_or_its_name(line: str, content: str):
     asked = request(ApprovalKind.QUESTION, schema={"type": "string", "enum": ["Blue", "Green"]})

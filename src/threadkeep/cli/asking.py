@@ -273,10 +273,14 @@ def _show_options(options: Options, show: Show) -> None:
 
 
 def _chosen(line: str, options: Options) -> str:
-    """The option with this number, or the text itself."""
+    """The option with this number, the only one that begins like this, or the text itself."""
     if line.isdecimal() and 0 < int(line) <= len(options):
         return options[int(line) - 1][0]
-    return next((value for value, title in options if line.casefold() == title.casefold()), line)
+    typed = line.casefold()
+    titles = [(value, title.casefold()) for value, title in options]
+    exact = [value for value, title in titles if title == typed]
+    begun = [value for value, title in titles if title.startswith(typed)]
+    return exact[0] if exact else begun[0] if len(begun) == 1 else line
 
 
 def _describe(value: object, options: Options) -> str:
