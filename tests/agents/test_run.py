@@ -115,6 +115,14 @@ async def retries_a_write(turn: Turn) -> None:
     await turn.step(number, 7, retries=2)
 
 
+async def steps_in_a_call(turn: Turn) -> None:
+    await turn.step(number(7))  # type: ignore[arg-type]
+
+
+async def misspells_an_effect(turn: Turn) -> None:
+    await turn.step(number, 7, effect="reads")  # type: ignore[arg-type]
+
+
 async def says_a_number(turn: Turn) -> None:
     await turn.say(7)  # type: ignore[arg-type]
 
@@ -123,6 +131,8 @@ async def says_a_number(turn: Turn) -> None:
     ("misuse", "sentence"),
     [
         (steps_in_a_lambda, "Give this one a name"),
+        (steps_in_a_call, "not what a call returns"),
+        (misspells_an_effect, "`effect` is one of read, idempotent, write; not 'reads'."),
         (retries_a_write, "is a write, which is never repeated by itself"),
         (says_a_number, "A turn shows texts; this is a int. Use `str(…)`."),
     ],

@@ -246,8 +246,20 @@ async def test_what_a_function_returns_of_a_model_is_said_once():
     async def hidden(turn: Turn) -> Reply:
         return await turn.model("?", show=False)
 
+    @agent()
+    async def text_alone(turn: Turn) -> str:
+        return (await turn.model("?")).text
+
+    @agent()
+    async def text_later(turn: Turn) -> str:
+        reply = await turn.model("?")
+        await turn.say("In other words: ")
+        return reply.text
+
     assert (await run_once(shown))[0].text is None
+    assert (await run_once(text_alone))[0].text is None
     assert (await run_once(hidden))[0].text == "a reply"
+    assert (await run_once(text_later))[0].text == "a reply"
 
 
 async def test_what_the_user_sent_meanwhile_is_asked_too_and_only_once():
@@ -407,6 +419,10 @@ async def test_a_denied_and_an_unknown_call_are_for_the_model_to_read():
     }
 
 
+async def plain_function(number: int) -> int:
+    return number + 1
+
+
 async def test_tools_can_be_called_by_the_code():
     @agent()
     async def it(turn: Turn) -> str:
@@ -415,18 +431,19 @@ async def test_tools_can_be_called_by_the_code():
         assert await turn.step(weather, "Bonn", 3) == Weather("Bonn", 3)
         assert [it.name for it in await turn.tools()] == ["find"]
         returned = await turn.call("find", {"q": 1})
-        return returned.text
+        return f"{returned.text}, {await turn.call(plain_function, {'number': 3})}"
 
     script = Script(
         call=lambda _: Raw(msgspec.json.encode(CallReturned("ok", "found", result=[1]))),
         taken={"tools": [msgspec.to_builtins(ServerTool("find", "Finds.", {}))]},
     )
     peer = Peer(it, Journal(), script)
-    assert (await peer.end()).text == "found"
+    assert (await peer.end()).text == "found, 4"
     steps = [it for it in peer.claimed if isinstance(it, StepClaim)]
     assert [(it.name, it.is_tool, it.effect) for it in steps] == [
         ("weather", True, "read"),
         ("weather", False, "read"),
+        ("plain_function", True, "write"),
     ]
 
 

@@ -49,6 +49,7 @@ from threadkeep.wire.programs import (
     Settled,
     Start,
     StepDone,
+    TextItem,
     ToProgram,
 )
 
@@ -104,6 +105,8 @@ class FunctionRun:
         self.read_saved: set[str] = set()
         """The scopes whose saved point the function has looked at."""
         self.now_ms = start.at
+        self.shown_reply: str | None = None
+        """What a model replied, if that is the last that was shown."""
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
         self._pass_on = send
@@ -143,10 +146,16 @@ class FunctionRun:
     def _completed(self, returned: object) -> End:
         if isinstance(returned, Reply):
             returned = None if returned.is_shown else returned.text
+        elif isinstance(returned, str) and self._has_just_shown(returned):
+            returned = None
         if returned is not None and not isinstance(returned, str):
             kind = type(returned).__qualname__
             raise TurnMisused(f"Agent {self.agent.key!r} returned a {kind}; return a text, or nothing.")
         return End("completed", text=storable(returned) if returned else None, state=self.changed_state())
+
+    def _has_just_shown(self, text: str) -> bool:
+        """Whether it is what a model has just said: `return (await turn.model(…)).text`."""
+        return self.shown_reply is not None and self.shown_reply.strip() == text.strip()
 
     def _failed(self, error: BaseException) -> End:
         if self.cancelled is not None:
@@ -336,6 +345,8 @@ class FunctionRun:
         if step is not None and step.is_over:
             raise TurnEnded(f"The step `{step.name}` has ended. It can't show anything any more.")
         await self.unless_cancelled(self._outputs.room())
+        if isinstance(item, TextItem):
+            self.shown_reply = None
         if step is not None:
             step.has_shown = True
         self._outputs.add(item, None if step is None else step.id)

@@ -99,18 +99,18 @@ class StepOptions(Struct, frozen=True, kw_only=True):
     unknown: str = "raise"
 
     def check(self, name: str, effect: Effect) -> None:
-        """Raises ValueError or TurnMisused with a sentence; `effect` is what the step has in the end."""
+        """Raises TurnMisused with a sentence; `effect` is what the step has in the end."""
         if self.unknown not in ("raise", "ask"):
-            raise ValueError(f"`unknown` is raise or ask; not {self.unknown!r}.")
+            raise TurnMisused(f"`unknown` is raise or ask; not {self.unknown!r}.")
         if not 0 <= self.retries <= MOST_RETRIES:
-            raise ValueError(f"`retries` is a number from 0 to {MOST_RETRIES}; not {self.retries!r}.")
+            raise TurnMisused(f"`retries` is a number from 0 to {MOST_RETRIES}; not {self.retries!r}.")
         if self.retries and effect == "write":
             raise TurnMisused(
                 f"Step `{name}` is a write, which is never repeated by itself. If it can be repeated, "
                 'say so with `effect="idempotent"`; otherwise leave out `retries`.'
             )
         if self.timeout_s is not None and not self.timeout_s > 0:
-            raise ValueError(f"`timeout_s` is more than 0; not {self.timeout_s!r}.")
+            raise TurnMisused(f"`timeout_s` is more than 0; not {self.timeout_s!r}.")
 
 
 def step_of(
@@ -119,7 +119,10 @@ def step_of(
     """A call as a step; raises what tells its author what is wrong with it."""
     effect: Effect = "write" if options.effect is None else options.effect
     access, name = options.access, options.name
-    check_effect(effect, access)
+    try:
+        check_effect(effect, access)
+    except ValueError as exc:
+        raise TurnMisused(str(exc)) from None
     if isinstance(fn, Tool):
         given = cast("Tool[..., Any]", fn)
         effect = given.effect if options.effect is None else _stricter(options.effect, given.effect)
@@ -128,6 +131,7 @@ def step_of(
     while isinstance(fn, functools.partial):
         fn = cast("functools.partial[Any]", fn)
         fn, args, kwargs = fn.func, (*fn.args, *args), {**fn.keywords, **kwargs}
+    _check_function(fn)
     name = _step_name(fn, name)
     options.check(name, effect)
     known = _known(fn, name)
@@ -181,6 +185,16 @@ def tool_step(tool: Tool[..., Any], arguments: dict[str, Any], call_id: str | No
 def _stricter(one: Effect, other: Effect) -> Effect:
     """Of two effects, the one that may be repeated less freely."""
     return EFFECTS[max(EFFECTS.index(one), EFFECTS.index(other))]
+
+
+def _check_function(fn: object) -> None:
+    if not callable(fn):
+        if inspect.iscoroutine(fn):
+            fn.close()  # nobody will await it
+        raise TurnMisused(
+            "A step takes a function and what to call it with, `turn.step(refund, order)`; not what a call "
+            "returns, as in `turn.step(refund(order))`."
+        )
 
 
 def _step_name(fn: Callable[..., Any], given: str | None) -> str:

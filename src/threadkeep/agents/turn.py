@@ -342,6 +342,8 @@ class Turn(TurnFacts):
             )
 
         replied = await self._claim("turn.model", make, ModelReply)
+        if show:
+            self._run.shown_reply = replied.text
         try:
             return wanted.read(replied, is_shown=show, steering=steering)
         except Unstorable as exc:
@@ -371,9 +373,10 @@ class Turn(TurnFacts):
 
     # Tools
 
-    async def call(self, tool: "str | Tool[..., Any]", arguments: Mapping[str, Any] | None = None) -> Any:
+    async def call(self, tool: "str | GivenTool", arguments: Mapping[str, Any] | None = None) -> Any:
         """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
-        name = tool.name if isinstance(tool, Tool) else tool
+        tool = tool if isinstance(tool, str) else as_tool(tool)
+        name = tool if isinstance(tool, str) else tool.name
         try:
             given = cast("dict[str, Any]", plain(dict(arguments or {})))
         except Unstorable as exc:
