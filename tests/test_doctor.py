@@ -179,6 +179,20 @@ async def test_missing_key_and_missing_file_are_explained(tmp_path: Path):
     assert (finding.verdict, "THREADKEEP_MODEL" in (finding.advice or "")) == ("problem", True)
 
 
+async def test_agents_in_code_are_imported_and_a_line_that_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    program = "from threadkeep.agents import agent\n\n@agent(version=3)\nasync def looked_at(turn): ...\n"
+    (tmp_path / "looked_at.py").write_text(program)
+    (tmp_path / "looked_at_broken.py").write_text("import nothing_like_this\n")
+    (finding,) = (await found(settings(tmp_path, agents=("looked_at:looked_at",))))["agents"]
+    assert (finding.verdict, finding.message) == ("ok", "Agents in code: looked-at (version 3).")
+    (finding,) = (await found(settings(tmp_path, agents=("looked_at_broken:orders",))))["agents"]
+    assert (finding.verdict, "looked_at_broken.py, line 1" in finding.message) == ("problem", True), finding
+
+
 async def test_database_is_looked_at_without_changing_it(tmp_path: Path, database_url: str):
     given = settings(
         tmp_path, database_url=database_url, secret_key=secret_key_for(database_url), gateway="openai"

@@ -38,6 +38,16 @@ def test_lists_are_separated_by_commas():
     assert settings.allowed_hosts == ("a.example", "b.example")
 
 
+def test_agents_in_code_are_named_in_the_environment_or_in_a_table_of_the_file(tmp_path: Path):
+    file = tmp_path / "threadkeep.toml"
+    file.write_text('[agents]\nload = ["shop:orders", "desk:AGENTS"]\n')
+    assert Settings.load({}, file).agents == ("shop:orders", "desk:AGENTS")
+    assert Settings.load({"THREADKEEP_AGENTS": "a:b, c:d"}, file).agents == ("a:b", "c:d")
+    file.write_text('[agents]\nlaod = ["shop:orders"]\n')
+    with pytest.raises(SettingsError, match="only `load`, not `laod`"):
+        Settings.load({}, file)
+
+
 BLANK = ("", " ", "\t\n", "\u200b\u3000")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.faults.dying import DyingNode, dying_node, mortality
 from tests.faults.programs import Sent, agent_ids, ask, send, settings_on
@@ -29,6 +30,7 @@ from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.turn import TurnCode
 from threadkeep.runtime import heartbeat
 from threadkeep.storage.database import bus
+from threadkeep.storage.database.backup import back_up, restore
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Wait, until
@@ -267,6 +269,8 @@ async def test_state_follows_its_branch_and_no_export_has_it(settings: Settings,
     assert await export_user(settings, UserId("local"), file) == 0
     with zipfile.ZipFile(file) as archive:
         assert not any(STATE.encode() in archive.read(it) for it in archive.namelist())
+    if str(settings.database_url).startswith("sqlite"):
+        await check_backup(settings, tmp_path, conversation)
     async with opened_jobs_and_store(settings) as (_, store):
         for id_ in (first.conversation, fork):
             await store.conversations.purge(UserId("local"), ConversationId(id_))
@@ -275,6 +279,18 @@ async def test_state_follows_its_branch_and_no_export_has_it(settings: Settings,
         path = f"{conversation}/messages?wait=true"
         brought = await node.client.post(path, json={"content": "after all"}, headers=JSON)
         assert (brought.status_code, brought.json()["content"]) == (200, "after all"), brought.text
+
+
+async def check_backup(settings: Settings, folder: Path, conversation: str) -> None:
+    """A folder that is made from a backup goes on with the state."""
+    file, data = folder / "backup.tar", folder / "restored"
+    await asyncio.to_thread(back_up, settings.data, file)
+    await asyncio.to_thread(restore, file, data)
+    restored = structs.replace(settings, data=data, database_url=f"sqlite:///{data}/threadkeep.db")
+    async with dying_node(restored, [remembers]) as node:
+        path = f"{conversation}/messages?wait=true"
+        replied = await node.client.post(path, json={"content": "five"}, headers=JSON)
+        assert replied.json()["content"] == "one two three four five", replied.text
 
 
 HEARD: list[list[str]] = []
