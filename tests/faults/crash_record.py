@@ -76,6 +76,8 @@ class Scene:
             if self.database == "PostgreSQL":
                 second = await stack.enter_async_context(begin_second)
             done = await _until_interrupted(first, course, self.courses.text, at, folder, number)
+            if number != signal.SIGTERM:  # such a process hands its turn off
+                await self.courses.lose(settings)
             second = second or await stack.enter_async_context(begin_second)
             run = await course.run(second.client, self.courses.text)
             crash = self.courses.compared(commit, at, agent, run, effects)
