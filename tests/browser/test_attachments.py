@@ -113,7 +113,7 @@ def test_files_are_attached_sent_once_uploaded_shown_and_viewed(page: Page, mode
     box(page).press("Enter")
     expect(page.get_by_text("Sending…")).to_be_visible()
     expect(box(page)).to_have_value("")
-    page.get_by_role("button", name="Take back").click()
+    page.get_by_role("button", name="Cancel").click()
     expect(box(page)).to_have_value("What is this?")
     expect(chips(page)).to_have_count(2)
     box(page).press("Enter")

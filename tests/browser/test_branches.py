@@ -189,7 +189,7 @@ def test_failed_reply_is_given_again_beside_it(page: Page, model: ScriptedModel)
 def test_conversation_is_forked_and_one_goes_back(page: Page, model: ScriptedModel):
     talk(page, model)
     original = conversation_id(page)
-    reply(page, "a1").get_by_role("button", name="Branch from here").click()
+    reply(page, "a1").get_by_role("button", name="Continue in a new conversation").click()
     expect_path(page, "q1", "a1")
     assert conversation_id(page) != original
     model.script([Say("b2.")])
@@ -199,7 +199,7 @@ def test_conversation_is_forked_and_one_goes_back(page: Page, model: ScriptedMod
     expect_path(page, "q1", "a1", "elsewhere", "b2")
     page.go_back()
     expect_path(page, "q1", "a1", "q2", "a2")
-    reply(page, "a2").get_by_role("button", name="Branch from here").click()
+    reply(page, "a2").get_by_role("button", name="Continue in a new conversation").click()
     expect(page).not_to_have_url(re.compile(original))
     page.get_by_role("status").get_by_role("button", name="Back").click()
     expect(page).to_have_url(re.compile(original))
@@ -326,7 +326,7 @@ def test_agent_with_one_conversation_goes_on_where_it_was_and_forks_nothing(page
         say(page, f"q{number}")
         done(page)
     expect_path(page, "q1", "a1", "q2", "a2")
-    expect(page.get_by_role("button", name="Branch from here")).to_have_count(0)
+    expect(page.get_by_role("button", name="Continue in a new conversation")).to_have_count(0)
 
 
 def test_everything_works_on_a_narrow_screen_by_keyboard(page: Page, model: ScriptedModel):
@@ -344,6 +344,6 @@ def test_everything_works_on_a_narrow_screen_by_keyboard(page: Page, model: Scri
     page.keyboard.press("ArrowLeft")
     expect_path(page, "q1", "a1")
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    page.get_by_role("button", name="Branch from here").focus()
+    page.get_by_role("button", name="Continue in a new conversation").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("status").get_by_role("button", name="Back")).to_be_visible()

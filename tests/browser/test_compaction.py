@@ -17,7 +17,7 @@ def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):
         expect(log(page).get_by_role("article", name="Reply")).to_have_count(number)
         done(page)
     model.script([Say("They asked nine questions.")])
-    choose(page, "More actions", "Compact conversation")
+    choose(page, "More actions", "Summarize older messages")
     summary = page.get_by_role("group", name="Summary of earlier messages")
     expect(summary).to_be_visible()
     expect(log(page)).to_contain_text("First question")
@@ -30,6 +30,6 @@ def test_summary_is_made_shown_and_undone(page: Page, model: ScriptedModel):
 def test_conversation_that_is_too_short_is_left_as_it_is(page: Page):
     say(page, "Hi")
     done(page)
-    choose(page, "More actions", "Compact conversation")
+    choose(page, "More actions", "Summarize older messages")
     expect(page.get_by_role("status").last).not_to_be_empty()
     expect(page.get_by_role("group", name="Summary of earlier messages")).to_have_count(0)

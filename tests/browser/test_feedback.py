@@ -27,7 +27,7 @@ def test_answer_is_rated_read_by_the_owner_and_tried_with_another_model(page: Pa
     form = page.get_by_role("form", name="Feedback")
     expect(form).to_contain_text("They can’t read the conversation.")
     form.get_by_label("What was wrong with it?").fill("Too short.")
-    form.get_by_label("Let the agent’s owner read this turn").check()
+    form.get_by_label("Let the agent’s owner read this answer and what led to it").check()
     expect(form).to_contain_text("everything that the model received")
     assert violations(page) == []
     form.get_by_role("button", name="Send").click()

@@ -35,7 +35,7 @@ def test_tour_goes_from_one_thing_to_the_next(browser: Browser, shared_model: Sc
         ):
             expect(stage).to_have_text(said)
         expect(log(page)).to_contain_text("The turn's details show the fragment.")
-        expect(page.get_by_role("dialog", name="Turn details")).to_contain_text("Replay")
+        expect(page.get_by_role("dialog", name="Answer details")).to_contain_text("Replay")
         page.keyboard.press("Escape")
         page.close()
 

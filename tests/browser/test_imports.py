@@ -63,7 +63,7 @@ def test_export_of_chatgpt_is_imported_followed_and_found(page: Page):
     page.goto("/#/import")
     choose(page, export(branched(), talk(1), talk(2)))
     expect(main.get_by_role("heading", name="0 conversations imported")).to_be_visible()
-    expect(main.get_by_text("3 were here already")).to_be_visible()
+    expect(main.get_by_text("3 already imported")).to_be_visible()
     expect(main.get_by_role("heading", name="Earlier imports")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert violations(page) == []
@@ -107,7 +107,7 @@ def test_import_goes_on_elsewhere_and_is_stopped(page: Page, leaves: bool):
     page.route("**/api/imports**", answer)
     page.goto("/#/import")
     expect(page.get_by_role("heading", name="Importing export.zip")).to_be_visible()
-    expect(page.get_by_text("120 of 214 conversations · 2 were here already · 950 messages")).to_be_visible()
+    expect(page.get_by_text("120 of 214 conversations · 2 already imported · 950 messages")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_attribute("value", str(120 / 214))
     expect(page.get_by_role("button", name="Choose file")).to_have_count(0)
     assert violations(page) == []

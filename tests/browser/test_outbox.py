@@ -152,7 +152,7 @@ def test_message_that_is_refused_or_taken_back_returns_to_the_composer(
     conversation = page.url.rpartition("/")[2]
     with cut(context, "**/messages"):
         enter(page, "Taken back")
-        page.get_by_role("button", name="Take back").click()
+        page.get_by_role("button", name="Cancel").click()
         expect(box).to_have_value("Taken back")
         expect(page.get_by_role("article", name="You")).to_have_count(1)
         enter(page, "Too late")

@@ -268,7 +268,7 @@ def test_order_and_timeline_outlive_the_log(tmp_path: Path, model: ScriptedModel
 def _timeline(page: Page) -> list[str]:
     """The bars of the latest turn, in order."""
     page.get_by_role("button", name="Details").last.click()
-    drawer = page.get_by_role("dialog", name="Turn details")
+    drawer = page.get_by_role("dialog", name="Answer details")
     expect(drawer.locator(".timeline li")).not_to_have_count(0)
     titles = drawer.locator(".timeline .title").all_inner_texts()
     drawer.get_by_role("button", name="Close").click()

@@ -114,9 +114,9 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
     expect(page.get_by_role("group", name="Activity")).to_contain_text("Running draw")
     box(page).fill("No, a cat!")
     box(page).press("Control+Enter")
-    expect(queued(page)).to_contain_text("Joins this answer at its next step")
+    expect(queued(page)).to_contain_text("Will be added at the next step")
     page.reload()
-    expect(queued(page)).to_contain_text("Joins this answer at its next step")
+    expect(queued(page)).to_contain_text("Will be added at the next step")
     drawing.finish()
     done(page)
     for _ in range(2):
@@ -132,7 +132,7 @@ def test_message_steers_the_turn_that_runs(page: Page, model: ScriptedModel, dra
 def test_message_that_comes_too_late_to_steer_is_sent_next(page: Page, model: ScriptedModel, gate: Gate):
     box(page).fill("And three?")
     page.get_by_role("button", name="Add to the running answer").click()
-    expect(queued(page)).to_contain_text("Joins this answer")
+    expect(queued(page)).to_contain_text("Will be added at the next step")
     model.script([Say("Three.")])
     gate.open()
     expect(reply(page)).to_have_text("Three.")

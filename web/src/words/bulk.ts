@@ -25,10 +25,10 @@ const zh: typeof en = {
   end: "结束选择",
   select: (title) => `选择“${title}”`,
   selected: (count) => `已选择 ${grouped(count)} 个`,
-  archived: (count) => `已归档 ${grouped(count)} 个对话`,
-  unarchived: (count) => `已取消归档 ${grouped(count)} 个对话`,
-  deleted: (count) => `已删除 ${grouped(count)} 个对话`,
-  restored: (count) => `已恢复 ${grouped(count)} 个对话`,
+  archived: (count) => `已归档 ${grouped(count)} 个对话。`,
+  unarchived: (count) => `已取消归档 ${grouped(count)} 个对话。`,
+  deleted: (count) => `已删除 ${grouped(count)} 个对话。`,
+  restored: (count) => `已恢复 ${grouped(count)} 个对话。`,
 };
 
 export const bulkWords = { en, zh };

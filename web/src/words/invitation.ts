@@ -28,7 +28,7 @@ const en = {
 const zh: typeof en = {
   title: "你收到了邀请",
   as: (name, isAdmin) => `通过此链接，你将以${isAdmin ? "管理员" : ""} \`${name}\` 的身份登录。`,
-  invitedBy: (name) => `邀请人：${name}`,
+  invitedBy: (name) => `${name} 邀请了你。`,
   until: (time) => `链接只能使用一次，${time} 前有效。此账户在其他浏览器中的登录会被退出。`,
   accept: (name) => `以 ${name} 的身份继续`,
   otherHere: (other) => `此浏览器已登录为 \`${other}\`。`,

@@ -69,7 +69,7 @@ const zh: typeof en = {
   scopes: { read: "读取", chat: "对话", admin: "全部" },
   scopeHints: {
     read: "查看你能看到的内容",
-    chat: "还可以对话、发送文件、答复请求",
+    chat: "还可以对话、发送文件、回应请求",
     admin: "做你能做的一切，最长 90 天",
   },
   allAgents: "所有智能体",
@@ -104,7 +104,7 @@ const zh: typeof en = {
   copyCode: (place: string) => `复制 ${place}`,
   revoke: "撤销",
   revokeIt: (name: string) => `撤销“${name}”`,
-  revokeText: "使用它的程序会在数秒内退出登录。此操作无法撤消。",
+  revokeText: "使用它的程序会在数秒内退出登录。此操作无法恢复。",
   revoked: (name: string) => `已撤销“${name}”。`,
   neverUsed: "从未使用",
   lastUsed: (time: string) => `上次使用：${time}`,

@@ -47,11 +47,11 @@ const zh: typeof en = {
   forget: "忘记",
   forgetIt: (content: string) => `忘记“${content}”`,
   forgetOne: "忘记这条内容？",
-  forgetOneText: (content: string) => `“${content}”。此操作无法撤消。`,
+  forgetOneText: (content: string) => `“${content}”。此操作无法恢复。`,
   forgotten: "已忘记。",
   forgetAll: "全部忘记",
   forgetAllOf: (agent: string) => `让${agent}忘记关于你的一切？`,
-  forgetAllText: "此操作无法撤消。对话会保留。",
+  forgetAllText: "此操作无法恢复。对话会保留。",
 };
 
 export const memoryWords = { en, zh };

@@ -15,11 +15,11 @@ const en = {
 
 const zh: typeof en = {
   missing: {
-    page: { title: "页面不存在", text: "此地址没有内容。" },
+    page: { title: "未找到页面", text: "此地址没有内容。" },
     conversation: { title: "未找到对话", text: "对话可能已被删除，或属于其他用户。" },
     agent: { title: "未找到智能体", text: "智能体可能已被删除，或未对你公开。" },
   },
-  searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体`,
+  searchHint: (keys: string) => `按 ${keys} 搜索对话和智能体。`,
   writtenHere: "你在这里写了以下内容，尚未发送。",
   useInNew: "用于新对话",
 };

@@ -15,7 +15,7 @@ const en = {
   nowKept: "From now on, this device keeps the conversations you open. You can turn it off in Settings.",
   nowDeleted: "Deleted from this device.",
   kept: (count: number, size: string) => `On this device now: ${count === 1 ? "1 conversation" : `${count} conversations`}, ${size}.`,
-  turnedOff: "The operator of this server has turned this off.",
+  turnedOff: "Your administrator has turned this off.",
   unsupported: "This browser can’t keep anything for this page.",
   sendUnknown: (count: number) => (count === 1 ? "Send the message you wrote before the update?" : `Send the ${count} messages you wrote before the update?`),
   sendUnknownText:

@@ -4,7 +4,7 @@ import { wordsHook } from "./language";
 
 const en = {
   feedback: "Feedback",
-  listHint: "How users rate this agent’s answers. You can read a turn only if its user shares it.",
+  listHint: "How users rate this agent’s answers. You can read an answer and what led to it only if its user shares it.",
   none: "No ratings yet",
   noneOfThese: "No such ratings",
   which: "Show",

@@ -35,7 +35,7 @@ const en = {
   revoke: "Revoke",
   revokeIt: (time: string) => `Revoke the link shared ${time}`,
   revokeSure: "Revoke this link?",
-  revokeText: "Whoever has it can’t open the conversation any more. You can make a new link, but not this one again.",
+  revokeText: "People with the link can no longer open it. You can make a new link, but not this one again.",
   revoked: "The link no longer works.",
   // The page of a share.
   readOnly: "Read-only",
@@ -52,7 +52,7 @@ const en = {
   replay: "Replay how this answer came about",
   replayTitle: "How this answer came about",
   replayMade: "Built from what this share shows: the order and times of the steps, not how the text was written.",
-  made: "A conversation kept with Threadkeep",
+  made: "Shared with Threadkeep",
 };
 
 const zh: typeof en = {
@@ -64,7 +64,7 @@ const zh: typeof en = {
   withToolsHint: "消息、工具调用及结果、来源和思考过程",
   textOnly: "仅消息",
   textOnlyHint: "对话内容，包括图片和文件；不含工具及其生成的图表、来源和思考过程",
-  hidden: "审批、提示词、记忆、费用和你的姓名永远不会显示。",
+  hidden: "批准记录、提示词、记忆、费用和你的姓名永远不会显示。",
   expires: "链接有效期",
   inDays: (days) => `${days} 天`,
   never: "直到你撤销",
@@ -102,8 +102,8 @@ const zh: typeof en = {
   failed: "回答失败。",
   replay: "回放这个回答的产生过程",
   replayTitle: "这个回答的产生过程",
-  replayMade: "根据分享的内容生成：显示各步骤的顺序和时间，不显示文字的书写过程。",
-  made: "由 Threadkeep 保存的对话",
+  replayMade: "根据分享的内容生成：显示各步骤的顺序和时间，不显示文字逐字生成的过程。",
+  made: "通过 Threadkeep 分享",
 };
 
 export const shareWords = { en, zh };

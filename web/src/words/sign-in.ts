@@ -10,7 +10,7 @@ const en = {
   developer: "Developer",
   signInHint: "Paste your access token.",
   signInLocal: (open: string) =>
-    `This server requires its token, for example because it runs programs. In the folder where you started it, run \`${open}\`: it opens this page signed in. Or paste here what \`threadkeep token\` prints there.`,
+    `This server needs its access token. Run \`${open}\` where you started it, or paste the output of \`threadkeep token\`.`,
   signInOperator:
     "It comes from your organization’s sign-in, or from an administrator: on the server, `threadkeep token --user NAME` prints one. With `THREADKEEP_INVITATIONS=on`, people sign in without tokens.",
   signInElsewhere: "Sign in to the application first, then come back.",
@@ -42,14 +42,14 @@ const zh: typeof en = {
   withInvitation: "收到了邀请？请在此浏览器中打开邀请链接。链接只能使用一次，管理员可以为你重新生成。",
   byInvitation: "登录需要邀请：请在此浏览器中打开邀请链接。如果没有链接或链接已失效，请向管理员索取。",
   developer: "开发者",
-  signInHint: "请粘贴访问令牌",
+  signInHint: "请粘贴访问令牌。",
   signInLocal: (open) =>
-    `此服务器需要令牌，例如因为它会运行程序。请在启动服务器的文件夹中运行 \`${open}\`，它会打开已登录的页面；或者在此粘贴 \`threadkeep token\` 在那里输出的内容。`,
+    `此服务器需要访问令牌。请在启动服务器的文件夹中运行 \`${open}\`，或在此粘贴 \`threadkeep token\` 的输出。`,
   signInOperator:
     "令牌来自你所在组织的登录系统，或由管理员提供：在服务器上运行 `threadkeep token --user 用户名`。设置 `THREADKEEP_INVITATIONS=on` 后，无需令牌即可登录。",
   signInElsewhere: "请先登录应用，再返回此页面。",
   token: "访问令牌",
-  tokenRefused: "令牌无效或已过期",
+  tokenRefused: "令牌无效或已过期。",
   sessionEnded: "你已退出登录，或登录已过期。请重新登录。",
   aProvider: "登录服务",
   problems: {

@@ -5,7 +5,7 @@ import { wordsHook } from "./language";
 const en = {
   usageTitle: "Usage",
   usageOf: "Last 30 days",
-  turns: "Turns",
+  turns: "Answers",
   tokens: "Tokens",
   day: "Day",
   noUsage: "No usage yet",
@@ -37,7 +37,7 @@ const en = {
 const zh: typeof en = {
   usageTitle: "用量",
   usageOf: "近 30 天",
-  turns: "轮次",
+  turns: "回答",
   tokens: "Token",
   day: "日期",
   noUsage: "暂无用量",

@@ -87,7 +87,7 @@ const zh: typeof en = {
   suspend: "停用",
   suspendIt: (name) => `停用 ${name}`,
   suspendTitle: (name) => `停用 ${name}？`,
-  suspendText: "其登录会结束，密钥和令牌会失效，正在生成的回复会停止。其所有内容都会保留，你可以随时恢复。",
+  suspendText: "其登录会结束，密钥和令牌会失效，正在生成的回答会停止。其所有内容都会保留，你可以随时恢复。",
   suspendedIt: (name) => `已停用 ${name}。`,
   letIn: "恢复",
   letItIn: (name) => `恢复 ${name}`,

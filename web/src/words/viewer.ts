@@ -14,7 +14,7 @@ const en = {
 
 const zh: typeof en = {
   image: (name: string) => `图片：${name}`,
-  imageFailed: "图片加载失败",
+  imageFailed: "图片加载失败。",
   previousImage: "上一张",
   nextImage: "下一张",
   zoomIn: "放大",

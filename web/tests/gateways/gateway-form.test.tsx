@@ -77,8 +77,8 @@ it("shows what the test of a gateway found", async () => {
   const gateway = { name: "work", kind: "openai", url: null, models: [], defaultModel: null, source: "admin", status: "connected" };
   const drawn = draw(<GatewayCard gateway={gateway as unknown as GatewayView} onEdit={vi.fn()} onDelete={vi.fn()} />);
   tests = [{ ok: true, models: [] }];
-  await clicked(drawn, "Test work", () => expect(drawn.find("[role=status]").textContent).toBe("Tested: it works."));
+  await clicked(drawn, "Test work", () => expect(drawn.find("[role=status]").textContent).toBe("Test passed."));
   tests = [{ ok: false, models: [], error: "Nobody is there." }];
-  await clicked(drawn, "Test work", () => expect(drawn.find("[role=status]").textContent).toBe("Tested: it fails."));
+  await clicked(drawn, "Test work", () => expect(drawn.find("[role=status]").textContent).toBe("Test failed."));
   expect(drawn.find(".wrong").textContent).toBe("Nobody is there.");
 });

@@ -30,7 +30,7 @@ test("says what came of an import, in the language of the page", () => {
   expect(summaryOf(RUN, importWords.en, "en")).toBe("1,214 conversations imported");
   expect(summaryOf({ ...RUN, imported: 1 }, importWords.en, "en")).toBe("1 conversation imported");
   expect(summaryOf(RUN, importWords.zh, "zh")).toBe("已导入 1,214 个对话");
-  expect(countsOf(RUN, importWords.en, "en")).toEqual(["3 were here already", "1 skipped", "20,000 messages", "1 file"]);
+  expect(countsOf(RUN, importWords.en, "en")).toEqual(["3 already imported", "1 skipped", "20,000 messages", "1 file"]);
 });
 
 test("says that what is missing comes with the same file", () => {

@@ -38,7 +38,7 @@ it("adds up turns and tokens by agent and by day, with the share that came from 
   const [agents, , days] = await usagePage(DAY, cached, { ...DAY, agentId: "b", inputTokens: 9000 });
   vi.restoreAllMocks();
   expect(agents).toEqual([
-    ["Agent", "Turns", "Input tokens", "Cached input", "Output tokens"],
+    ["Agent", "Answers", "Input tokens", "Cached input", "Output tokens"],
     ["Deleted agent", "2", "9,000", "–", "30"],
     ["Advisor", "4", "3,000", "40%", "60 estimated"],
     ["Total", "6", "12,000", "10%", "90 estimated"],
@@ -54,7 +54,7 @@ it("adds up turns and tokens by agent and by day, with the share that came from 
 
 it("does not speak of a cache where there is none", async () => {
   const [agents] = await usagePage(DAY);
-  expect(agents![0]).toEqual(["Agent", "Turns", "Input tokens", "Output tokens"]);
+  expect(agents![0]).toEqual(["Agent", "Answers", "Input tokens", "Output tokens"]);
 });
 
 it("shows what models cost, exactly added up, and a bar for each budget", async () => {

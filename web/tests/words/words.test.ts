@@ -34,6 +34,28 @@ it.each<[string, Words, Words]>([["words", en, zh], ...later.map(([name, { en, z
   },
 );
 
+/** Every text below a word, by its path; what a function says, it says of twos, unless it wants a list. */
+function texts(word: unknown, path = ""): [string, string][] {
+  if (typeof word === "string") return [[path, word]];
+  if (typeof word === "function") {
+    try {
+      return texts((word as (...of: unknown[]) => unknown)(...Array.from({ length: 4 }, () => "2")), path);
+    } catch {
+      return [];
+    }
+  }
+  return typeof word === "object" && word ? Object.entries(word).flatMap(([name, it]) => texts(it, `${path}.${name}`)) : [];
+}
+
+it.each<[string, Words, Words]>([["words", en, zh], ...later.map(([name, { en, zh }]): [string, Words, Words] => [name, en, zh])])(
+  "ends a sentence of %s in both languages",
+  (_, english, chinese) => {
+    const inChinese = new Map(texts(chinese));
+    const unlike = texts(english).filter(([path, text]) => text.endsWith(".") !== (inChinese.get(path) ?? "").endsWith("。"));
+    expect(unlike.map(([path, text]) => `${path}: ${text} / ${inChinese.get(path)}`)).toEqual([]);
+  },
+);
+
 it.each([
   ["2026-03-10T00:00:00", "today"],
   ["2026-03-10T15:00:00", "today"],

@@ -381,8 +381,8 @@ it("regenerates, edits and forks the message that the user clicks", async () => 
   const reply = draw(last(ended(message), thread, { onFork }));
   await click(reply.named("Regenerate"));
   expect(regenerate).toHaveBeenCalledExactlyOnceWith(message, undefined);
-  await vi.waitFor(() => reply.named("Branch from here"));
-  await click(reply.named("Branch from here"));
+  await vi.waitFor(() => reply.named("Continue in a new conversation"));
+  await click(reply.named("Continue in a new conversation"));
   expect(onFork).toHaveBeenCalledExactlyOnceWith(message);
   const asked: Message = { ...message, role: "user" };
   const onEdit = vi.fn();
@@ -391,7 +391,7 @@ it("regenerates, edits and forks the message that the user clicks", async () => 
 });
 
 it("offers no fork where there is one conversation", () => {
-  expect(draw(last(ended(recording("plain text").message))).allNamed("Branch from here")).toEqual([]);
+  expect(draw(last(ended(recording("plain text").message))).allNamed("Continue in a new conversation")).toEqual([]);
 });
 
 it("folds what a person said at length", async () => {
