@@ -20,11 +20,12 @@ Generated from the OpenAPI document by `scripts/api_reference.py`; do not edit. 
 same reference at `/docs`, with an example for every endpoint, and serves the OpenAPI document at
 `/openapi.json`.
 
-The API uses JSON over HTTP with `camelCase` fields, RFC 3339 times in UTC, and UUIDs as ids.
-[Concepts](concepts.md) explains the terms and the pagination of [lists](concepts.md#lists);
-[errors and notices](errors.md) lists every code, with what to do; [limits](limits.md), every limit;
-[the front-end guide](front-end.md#what-to-draw) describes the events of a stream. If the server has
-sign-in, every endpoint requires `Authorization: Bearer …` unless marked otherwise, and can also return 401
+The API uses JSON over HTTP with `camelCase` fields (the events of a turn have `snake_case` ones), RFC 3339
+times in UTC, and UUIDs as ids. [Concepts](concepts.md) explains the terms and the pagination of
+[lists](concepts.md#lists); [errors and notices](errors.md) lists every code, with what to do;
+[limits](limits.md), every limit; [the front-end guide](front-end.md#what-to-draw) describes the events of a
+stream. If the server has sign-in, every endpoint requires `Authorization: Bearer …` unless marked otherwise,
+and can also return 401
 `UNAUTHENTICATED`, 403 `FORBIDDEN`, 408 `REQUEST_TIMEOUT`, 413 `PAYLOAD_TOO_LARGE`, 422 `INVALID_REQUEST`,
 431 `HEADERS_TOO_LARGE` or 503 `STORAGE_UNAVAILABLE`. Fields marked with ? are optional. "Scope" is what an
 [API key](keys.md) needs for an operation. Some paths and fields have a second name:
@@ -76,6 +77,8 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     needs = f"Scope: `{scopes.pop()}`. " if scopes else "No sign-in needed. "
     summary = operation["summary"].rstrip(".") + "."
     parts = [f"\n### `{method} {path}`\n\n{summary} {needs}".rstrip() + "\n"]
+    if more := operation.get("description"):
+        parts.append(f"\n{more.strip()}\n")
     parameters = [it for it in operation["parameters"] if it["in"] != "path"]
     if parameters:
         rows = [

@@ -241,7 +241,7 @@ def test_requests_of_one_turn_are_decided_one_by_one_with_the_keyboard(page: Pag
 
 
 def test_badge_leads_to_the_request_from_anywhere(asking: Page):
-    asking.get_by_role("button", name="New conversation").click()
+    asking.get_by_role("button", name="New conversation", exact=True).click()
     expect(asked(asking)).to_have_count(0)
     badge(asking).click()
     panel = asking.get_by_role("dialog", name="1 request is waiting for you")
@@ -257,7 +257,7 @@ def test_badge_leads_to_the_request_from_anywhere(asking: Page):
 
 
 def test_request_is_decided_from_the_bell_with_the_keyboard(asking: Page, model: ScriptedModel):
-    asking.get_by_role("button", name="New conversation").click()
+    asking.get_by_role("button", name="New conversation", exact=True).click()
     badge(asking).press("Enter")
     panel = asking.get_by_role("dialog", name="1 request is waiting for you")
     expect(panel).to_be_focused()

@@ -64,7 +64,7 @@ def test_sidebar_that_covers_the_page_has_the_focus_and_gives_it_back(page: Page
     page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
     menu = page.get_by_role("button", name="Open menu")
     menu.click()
-    expect(page.get_by_role("button", name="New conversation")).to_be_focused()
+    expect(page.get_by_role("button", name="New conversation", exact=True)).to_be_focused()
     search = page.get_by_role("button", name="Search")
     search.click()
     expect(page.get_by_role("combobox", name="Search or run a command")).to_be_focused()

@@ -56,7 +56,7 @@ def test_tour_starts_at_once_and_starters_do(browser: Browser, shared_model: Scr
         expect(log(page)).to_contain_text("I sent the report")
         done(page)
         # By keyboard: another agent from the picker.
-        page.get_by_role("main").get_by_role("button", name="New conversation").click()
+        page.get_by_role("main").get_by_role("button", name="New conversation", exact=True).click()
         page.get_by_role("button", name="Agent: Assistant").focus()
         page.keyboard.press("ArrowDown")
         assert violations(page) == []

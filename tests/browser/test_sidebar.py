@@ -170,7 +170,7 @@ def test_new_conversation_is_a_click_away_where_the_sidebar_is_not(page: Page):
     make(page, "Ferry")
     page.get_by_role("link", name="Ferry").first.click()
     page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
-    page.get_by_role("main").get_by_role("button", name="New conversation").click()
+    page.get_by_role("main").get_by_role("button", name="New conversation", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("What can I help with?")
     page.get_by_role("button", name="Open menu").click()
     page.get_by_role("button", name="Search").click()

@@ -123,7 +123,7 @@ def test_draft_is_kept_for_each_conversation(page: Page):
     done(page)
     box = page.get_by_role("textbox", name="Message")
     box.fill("half a thought")
-    page.get_by_role("button", name="New conversation").click()
+    page.get_by_role("button", name="New conversation", exact=True).click()
     expect(box).to_have_value("")
     page.get_by_role("navigation").get_by_role("link", name="First").click()
     expect(box).to_have_value("half a thought")

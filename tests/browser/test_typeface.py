@@ -83,7 +83,7 @@ def test_an_answer_is_read_to_the_end_in_the_letters_that_it_began_with(
     page.evaluate(FRAMES)
     assert not files.is_shown
     assert page.evaluate("shifted") == []
-    page.get_by_role("button", name="New conversation").click()
+    page.get_by_role("button", name="New conversation", exact=True).click()
     page.wait_for_function(IS_SHOWN)
 
 

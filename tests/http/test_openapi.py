@@ -180,6 +180,26 @@ def _described() -> Iterator[tuple[str, str, str]]:
             content = operation.spec["requestBody"]["content"]["multipart/form-data"]
             for name, field in content["schema"]["properties"].items():
                 yield str(operation), name, described(field)
+        for status, response in operation.spec["responses"].items():
+            for name, header in response.get("headers", {}).items():
+                yield f"{operation} {status}", name, header["description"]
+
+
+def test_every_object_and_operation_is_described():
+    schemas = DOCUMENT["components"]["schemas"]
+    assert [name for name, it in schemas.items() if len(it.get("description", "").split()) < 3] == []
+    assert [str(it) for it in OPERATIONS if len(it.spec["summary"].split()) < 3] == []
+
+
+def test_each_body_is_documented_with_the_status_that_it_comes_with():
+    (sending,) = [it for it in OPERATIONS if str(it) == "POST /api/conversations/{conversation_id}/messages"]
+    accepted = sending.spec["responses"]["202"]["content"]
+    assert list(accepted) == ["application/json"]
+    kinds = {it["$ref"].rpartition("/")[2] for it in accepted["application/json"]["schema"]["anyOf"]}
+    assert kinds == {"StartedTurnView", "WaitingTurnView", "QueuedView", "SteeredView"}
+    done = sending.spec["responses"]["200"]["content"]
+    assert list(done) == ["application/json", "text/event-stream"]
+    assert done["application/json"]["schema"]["$ref"].endswith("/MessageView")
 
 
 def test_every_field_and_parameter_says_more_than_its_name():

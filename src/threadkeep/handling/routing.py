@@ -124,6 +124,7 @@ class Route:
     success, `headers` are those that it reads and `gives` those of a success, each with its documentation.
     `scope` is what an API key needs for it: by default `read` for GET outside `/api/admin`, and
     `admin` for anything else.
+    `accepted` are those types of its responses that come with 202, where a success also has another status.
     `opens_share` says that nobody has to sign in for it where the operator lets anyone open shares.
     `creates` says that it makes something new, so that it takes an `Idempotency-Key`; if it `shows_secret`,
     its response is not kept for repetitions. `begins_turn` says that a key is stored with the turn instead: a
@@ -147,6 +148,7 @@ class Route:
     status: int = 200
     errors: tuple[type[ThreadkeepError], ...] = ()
     also: tuple[int, ...] = ()
+    accepted: tuple[type, ...] = ()
     scope: Scope | None = None
     within_agents: bool | None = None
     acting: Literal["within_scope", "never", "may_delete"] = "within_scope"

@@ -25,6 +25,9 @@ from threadkeep.handling.routing import Route, Shape, shape_of
 from threadkeep.handling.uploads import MOST_FILES
 from threadkeep.version import __version__
 
+ACCEPTED = 202
+"""The status of what goes on after its response."""
+
 _DESCRIPTION = """Conversations that are never lost, for AI agents. Every error has one shape,
 `{"error": {"code", "message", "param", "details", "requestId"}}`; other users' data
 returns 404, exactly like data that doesn't exist."""
@@ -96,6 +99,8 @@ def _operation(
     }
     if route.alias_of:
         operation["description"] = f"Alias of `{route.method} {route.alias_of}`."
+    elif more := route.documentation.removeprefix(route.summary).strip():
+        operation["description"] = more
     if shape.body:
         operation["requestBody"] = {
             "required": bool(components[shape.body.__name__].get("required")),
@@ -172,12 +177,13 @@ def _headers(documentation: Mapping[str, str]) -> dict[str, Any]:
 _HEADERS = _headers(
     {
         "X-Request-Id": "The request's id, sent by the client or generated; it is also in the server's log.",
-        "Threadkeep-Version": "The server's version.",
+        "Threadkeep-Version": "The version of Threadkeep that runs there.",
     }
 )
 _ERROR_HEADERS = {
-    401: {"WWW-Authenticate": "How to sign in."},
-    429: {"Retry-After": "Seconds to wait before retrying."},
+    401: {"WWW-Authenticate": "How to sign in: with a bearer token."},
+    429: {"Retry-After": "Seconds to wait before retrying the request."},
+    503: {"Retry-After": "Seconds to wait before retrying the request."},
 }
 
 
@@ -218,19 +224,11 @@ def described(schema: Mapping[str, Any]) -> str:
 
 
 def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
-    content: dict[str, Any] = {}
-    if shape.responses:
-        schemas = [schema_of[kind] for kind in shape.responses]
-        content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
-    if shape.streams:
-        content["text/event-stream"] = {"schema": {"type": "string"}}
-    for media_type in shape.media_types:
-        content[media_type] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {}
     for status in (route.status, *route.also):
         responses[str(status)] = {"description": route.summary, "headers": _HEADERS}
         if status != 204:
-            responses[str(status)]["content"] = content
+            responses[str(status)]["content"] = _content(route, shape, status, schema_of)
             responses[str(status)]["headers"] = {**_HEADERS, **_headers(route.gives)}
     by_status: dict[int, list[str]] = {}
     for error in _errors(route, shape):
@@ -245,6 +243,21 @@ def _responses(route: Route, shape: Shape, schema_of: dict[Any, dict[str, Any]])
             "content": {"application/json": {"schema": schema_of[ErrorResponse]}},
         }
     return responses
+
+
+def _content(route: Route, shape: Shape, status: int, schema_of: dict[Any, dict[str, Any]]) -> dict[str, Any]:
+    """The bodies of a success with this status."""
+    accepts = bool(route.accepted) and status == ACCEPTED
+    kinds = [it for it in shape.responses if not route.accepted or (it in route.accepted) is accepts]
+    content: dict[str, Any] = {}
+    if kinds:
+        schemas = [schema_of[kind] for kind in kinds]
+        content["application/json"] = {"schema": schemas[0] if len(schemas) == 1 else {"anyOf": schemas}}
+    if shape.streams and not accepts:
+        content["text/event-stream"] = {"schema": {"type": "string"}}
+    for media_type in shape.media_types:
+        content[media_type] = {"schema": {"type": "string"}}
+    return content
 
 
 def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:

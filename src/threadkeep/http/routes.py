@@ -104,6 +104,9 @@ from threadkeep.http.api import (
     users,
 )
 from threadkeep.http.reports import handlers as reports
+from threadkeep.wire.approvals import WaitingTurnView
+from threadkeep.wire.queue import QueuedView, SteeredView
+from threadkeep.wire.turns import StartedTurnView
 
 _AGENT = (AgentNotFound,)
 _SAVING = (
@@ -142,7 +145,8 @@ _LOCATION = {"Location": "The turn; `…/events` below it streams its events."}
 _SENT_LOCATION = {
     "Location": f"{_LOCATION['Location']} For a queued message: the conversation that lists it."
 }
-_CONVERSATION_LOCATION = {"Location": "The conversation."}
+_CONVERSATION_LOCATION = {"Location": "Where the new conversation can be read."}
+_STARTED = (StartedTurnView, WaitingTurnView, QueuedView, SteeredView)
 _IDEMPOTENCY = {
     "Idempotency-Key": "A key for this request. A retry with the same key never starts a second turn, for as "
     "long as the conversation exists."
@@ -158,12 +162,12 @@ _RANGE = {
 _FILE_HEADERS = {
     "Content-Disposition": "An attachment with the file's name; `inline` for a preview.",
     "ETag": "The hash of the content.",
-    "Accept-Ranges": "`bytes`.",
+    "Accept-Ranges": "`bytes`: you can ask for a range of the file.",
 }
 
 _INVITATION = (InvitationNotFound, InvitationEnded, RateLimited)
 _GATEWAY = (Forbidden, GatewayNotFound)
-_GATEWAY_ETAG = {"ETag": "The version, for `If-Match`."}
+_GATEWAY_ETAG = {"ETag": "The version of the connection, for `If-Match`."}
 _IF_SAME_GATEWAY = {"If-Match": "The gateway's `ETag`: only if it is unchanged since."}
 
 _TABLE = (
@@ -535,6 +539,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_SENT_LOCATION,
         also=(202,),
+        accepted=_STARTED,
         most_body_bytes=None,
         scope=Scope.CHAT,
         stores="nothing",
@@ -621,6 +626,7 @@ _TABLE = (
         headers=_IDEMPOTENCY,
         gives=_LOCATION,
         also=(202,),
+        accepted=_STARTED,
         scope=Scope.CHAT,
         stores="nothing",
     ),
@@ -642,6 +648,7 @@ _TABLE = (
         gives=_LOCATION,
         most_body_bytes=None,
         also=(202,),
+        accepted=_STARTED,
         scope=Scope.CHAT,
         stores="nothing",
     ),
@@ -814,6 +821,7 @@ _TABLE = (
         errors=(*_SENDING, IdempotencyMismatch),
         headers=_IDEMPOTENCY,
         also=(202,),
+        accepted=_STARTED,
         gives=_SENT_LOCATION,
         most_body_bytes=None,
         scope=Scope.CHAT,

@@ -69,7 +69,7 @@ class GatewayView(View, frozen=True, kw_only=True):
 
 
 class GatewaysView(CompleteListView, frozen=True, kw_only=True):
-    """All gateways."""
+    """All connections to model providers."""
 
     items: Annotated[
         Sequence[GatewayView], Meta(description="Every gateway; those of the settings file come first.")

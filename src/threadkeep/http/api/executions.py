@@ -64,7 +64,7 @@ class CitationBody(_Body, frozen=True, kw_only=True):
 
 
 class ExecutionUsageBody(_Body, frozen=True, kw_only=True):
-    """Tokens spent."""
+    """The tokens that a run spent."""
 
     input_tokens: Annotated[Length, Meta(description="The tokens of all input, cached ones included.")]
     output_tokens: Annotated[Length, Meta(description="The tokens that the model wrote.")]

@@ -618,7 +618,7 @@ export interface ExecutionEventBody {
 /** What an engine reports about a run. */
 export type ExecutionEventType = "ExecutionCancelled" | "ExecutionCompleted" | "ExecutionFailed" | "ExecutionStarted" | "NodeCompleted";
 
-/** Tokens spent. */
+/** The tokens that a run spent. */
 export interface ExecutionUsageBody {
   inputTokens: number;
   outputTokens: number;
@@ -743,7 +743,7 @@ export interface GatewayView {
   updatedAt?: string;
 }
 
-/** All gateways. */
+/** All connections to model providers. */
 export interface GatewaysView {
   nextCursor?: null;
   items: GatewayView[];
