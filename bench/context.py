@@ -3,13 +3,13 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC
 from itertools import pairwise
 
 from tests.context.histories import Conversation, call
 
 from bench.measure import Effort
 from bench.table import Aim, Times
+from threadkeep.context.cards import CardStyle
 from threadkeep.context.history import Rendering
 from threadkeep.context.prompt import Component
 from threadkeep.context.request import ContextRules, Sources, build_request
@@ -63,7 +63,7 @@ def _long() -> tuple[Sources, ContextRules]:
     for number in range(100):
         _add_pair(conversation, number)
     conversation.ask("And now?")
-    return _sources(conversation.messages[-200:]), ContextRules(zone=UTC, context_tokens=1_000_000)
+    return _sources(conversation.messages[-200:]), ContextRules(cards=CardStyle(), context_tokens=1_000_000)
 
 
 async def build_forever() -> None:
@@ -88,7 +88,7 @@ def _build_times(effort: Effort) -> list[float]:
 def _prefix_share() -> float:
     """How much of the input of turns 2 to 30 is the beginning that a request shares with the previous one."""
     conversation, bodies = Conversation(), list[bytes]()
-    rules = ContextRules(zone=UTC, context_tokens=200_000, context_messages=20, result_tokens=32_000)
+    rules = ContextRules(cards=CardStyle(), context_tokens=200_000, context_messages=20, result_tokens=32_000)
     prior, first_turn = None, 0
     for number in range(TURNS):
         _add_pair(conversation, number)
@@ -105,7 +105,7 @@ def _body(request: ModelRequest, reply: Message, calls: int) -> bytes:
     """The request of a turn's next model call, after some calls of the model and their tools."""
     parts = tuple(it for it in reply.parts if it.iteration <= calls)
     made = replace(reply, parts=parts, status=MessageStatus.STREAMING)
-    said = Rendering(zone=UTC, thoughts=False, calls_as_blocks=True).messages_of(made) if calls else []
+    said = Rendering(CardStyle(), thoughts=False, calls_as_blocks=True).messages_of(made) if calls else []
     return encode(openai_body(replace(request, messages=(*request.messages, *said)), "m"))
 
 

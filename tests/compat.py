@@ -215,7 +215,7 @@ SUITES = (
         (
             "tests/cli/test_attaching.py",
             "tests/cli/test_ingest.py",
-            "tests/cli/test_keys.py",
+            "tests/cli/managing/test_keys.py",
             "tests/cli/test_rerun.py",
             "tests/cli/test_terminal.py",
             "tests/cli/test_terminal_approvals.py",

@@ -249,7 +249,7 @@ def with_provider(name: str = "work", **given: object) -> Settings:
         ({"claim": "x"}, "SIGN_IN"),
     ],
 )
-def test_provider_that_would_let_in_the_wrong_people_is_refused(given: dict[str, object], said: str):
+def test_provider_that_would_let_in_the_wrong_people_is_refused(given: dict[str, Any], said: str):
     with pytest.raises(SettingsError, match=said):
         with_provider(**given)
 
@@ -262,12 +262,12 @@ def test_provider_needs_a_name_that_fits_into_an_address_and_an_id(name: str):
 
 def test_ids_of_two_issuers_never_mix():
     legacy = PROVIDER | {"legacy_ids": True}
-    page = {"public_url": "https://chat.example"}
+    page: dict[str, Any] = {"public_url": "https://chat.example"}
     with pytest.raises(SettingsError, match="only one provider"):
         Settings.load({}, **page, sign_in={"a": legacy, "b": legacy})
     with pytest.raises(SettingsError, match="another issuer"):
         Settings.load({}, **page, sign_in={"a": legacy}, jwt_secret=SECRET)
-    issuer = {"jwt_secret": SECRET, "jwt_issuer": "https://id.example"}
+    issuer: dict[str, Any] = {"jwt_secret": SECRET, "jwt_issuer": "https://id.example"}
     assert Settings.load({}, **page, sign_in={"a": legacy}, **issuer).has_sessions
 
 

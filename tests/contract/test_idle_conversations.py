@@ -170,7 +170,7 @@ async def test_several_nodes_note_and_delete_each_conversation_once(store: Store
             await asyncio.gather(*(it.at(day) for it in nodes))
         assert sum(it.metrics.idle[what] for it in nodes) == len(kept)
     entries = await store.agents.audit_page(before=None, offset=0, limit=100)
-    listed = [
+    listed: list[str] = [
         id_
         for it in entries
         if it.action == "delete_idle_conversations"

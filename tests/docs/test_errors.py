@@ -139,7 +139,7 @@ def test_every_error_code_is_explained_with_its_status():
 def test_page_says_what_each_error_carries():
     given = raised()
     for code, row in ROWS.items():
-        expected = given[code].details | ({"param"} if given[code].has_param else set())
+        expected: set[str] = given[code].details | ({"param"} if given[code].has_param else set())
         assert row.carries - OF_A_TURN == expected, code
 
 

@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
+from jwt.algorithms import ECAlgorithm
 
 from tests.conftest import ONLY_SQLITE, Api
 from tests.fuzz.exports import IMPORTS
@@ -296,7 +297,7 @@ METADATA = {
     "jwks_uri": f"{ISSUER}/keys",
 }
 PROVIDERS_KEY = ec.generate_private_key(ec.SECP256R1())
-PUBLISHED = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(PROVIDERS_KEY.public_key()))
+PUBLISHED = json.loads(ECAlgorithm.to_jwk(PROVIDERS_KEY.public_key()))
 SAID = {
     name: values()
     for name in (
@@ -329,7 +330,7 @@ async def test_sign_in_provider_is_believed_or_refused(
 ):
     # As if a provider had signed it: half a pair, and numbers that JSON has not.
     id_token = jwt.api_jws.encode(dumped(claims), PROVIDERS_KEY, algorithm="ES256")
-    replies = {
+    replies: dict[str, Any] = {
         "/keys": {"keys": [PUBLISHED]},
         "/token": {"id_token": id_token, **(tokens if isinstance(tokens, dict) else {}), "access_token": "x"},
         "/userinfo": userinfo,

@@ -148,6 +148,7 @@ def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Generator[Fuzzed]:
             gateway_url=model.url,
             gateway_api_key="sk-scripted",
             model="scripted",
+            user_turns_per_minute=0,  # every renewal starts two
         )
         try:
             fuzzed = Fuzzed(loop.wait(stack.enter_async_context(talking(ours))), loop)

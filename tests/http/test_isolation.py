@@ -72,6 +72,8 @@ CHOOSING_IDS = {
     "GET /api/search": {"agentId"},
     "POST /api/briefings": {"agentId", "userId"},
     "POST /api/imports": {"agentId"},
+    "GET /api/conversations": {"agentId"},
+    "POST /api/conversations": {"agentId"},
     "POST /api/conversations/{conversation_id}/messages": {"parentId"},
     "POST /api/conversations/{conversation_id}/regenerate": {"messageId"},
     "POST /api/conversations/{conversation_id}/path": {"messageId"},
@@ -354,6 +356,13 @@ async def test_branches_are_made_of_ones_own_messages_only(her: Alice, bob: http
         refusal(await bob.post(f"{own}/messages", json=body), 404, "MESSAGE_NOT_FOUND")
         for call in ("regenerate", "path", "fork", "shares"):
             refusal(await bob.post(f"{own}/{call}", json={"messageId": id_}), 404, "MESSAGE_NOT_FOUND")
+
+
+async def test_conversations_begin_only_with_agents_that_one_can_talk_to(her: Alice, bob: httpx.AsyncClient):
+    for agent_id in (her.agent["id"], new_uuid(), "no-uuid"):
+        refusal(await bob.post("/api/conversations", json={"agentId": agent_id}), 404, "AGENT_NOT_FOUND")
+    for agent_id in (her.agent["id"], new_uuid()):
+        assert await items(bob, f"/api/conversations?agentId={agent_id}") == []
 
 
 async def test_models_are_told_only_for_agents_that_one_can_talk_to(her: Alice, bob: httpx.AsyncClient):

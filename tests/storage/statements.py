@@ -66,6 +66,7 @@ BUILT: Mapping[str, Mapping[str, Statement] | str] = {
     "messages._page": "planned as PAGES",
     "executions._of_runs": "each by its own name",
     "siblings._near": "planned as _OLDER, _NEWER, _OLDER_FIRSTS and _NEWER_FIRSTS",
+    "retention.idle_conversations._skipping_locked": "planned as _NOTE and _DELETE",
     "purging._some": "planned as OF_CONVERSATIONS, OF_AGENTS and OF_USERS",
     # Each filter alone, and with the cursor.
     "tool_calls._tool_calls": {

@@ -481,7 +481,7 @@ async def test_user_whose_deletion_goes_on_counts_as_deleted(database: Database)
 BY_THE_PLAN = {"tk_turn_chunks", "tk_receipts", "tk_receipt_texts", "tk_call_receipts", "tk_file_uses"}
 FEW_OF_A_USER = {
     "tk_allowances", "tk_collections", "tk_imports", "tk_keys", "tk_reservations", "tk_agents",
-    "tk_sessions",
+    "tk_sessions", "tk_sign_in_grants",
     "tk_contents",  # with the files
 }  # fmt: skip
 FEW_OF_AN_AGENT = {"tk_collections", "tk_seen_tools"}

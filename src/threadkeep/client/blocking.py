@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future, wait
+from copy import copy
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -121,6 +122,7 @@ class BlockingClient:
     ) -> None:
         self.client = Client(url, token=token, user=user, headers=headers)
         self.loop = LoopThread()
+        self._is_shared = False
 
     def __enter__(self) -> Self:
         return self
@@ -129,10 +131,19 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections and ends the thread."""
-        if not self.loop.loop.is_closed():
+        """Closes the connections and ends the thread, unless they are another's."""
+        if not self._is_shared and not self.loop.loop.is_closed():
             self.loop.wait(self.client.close())
             self.loop.close()
+
+    def acting_for(self, user: str) -> "BlockingClient":
+        """A client for one of an application's users; the token must be an API key that acts for them.
+
+        It shares this client's connections and thread, which only this one closes.
+        """
+        other = copy(self)
+        other.client, other._is_shared = self.client.acting_for(user), True
+        return other
 
     is_there = _waited(Client.is_there)
     me = _waited(Client.me)

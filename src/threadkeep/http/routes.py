@@ -202,7 +202,14 @@ _TABLE = (
         stores="nothing",
         gives={"Set-Cookie": "The session, for this browser alone."},
     ),
-    Route("GET", "/api/me/sessions", sign_in.list_sessions, "Signing in", within_agents=False),
+    Route(
+        "GET",
+        "/api/me/sessions",
+        sign_in.list_sessions,
+        "Signing in",
+        within_agents=False,
+        acting="never",
+    ),
     Route(
         "DELETE",
         "/api/me/sessions",

@@ -14,7 +14,7 @@ from threadkeep.settings.values import split_url
 
 GOOGLE = "https://accounts.google.com"
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
-_DOMAIN = re.compile(r"[^\s@/]+\.[^\s@/]+")
+_DOMAIN = re.compile(r"[^\s@/.]+(?:\.[^\s@/.]+)+")
 
 
 class ProviderTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

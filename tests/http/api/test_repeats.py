@@ -43,9 +43,15 @@ CREATES_NOTHING = {
         "/v1/conversations/{conversation}",
         "/api/admin/users/{user_id}/suspend",
         "/api/admin/users/{user_id}/unsuspend",
+        "/api/admin/reassign-local",
     },
     "an invitation signs in once": {"/api/sign-in/invitation/accept"},
-    "reads": {"/api/ag-ui/agent/{agent}/connect", "/api/sign-in/invitation"},
+    "reads": {
+        "/api/ag-ui/agent/{agent}/connect",
+        "/api/sign-in/invitation",
+        "/api/agents/preview",
+        "/api/agents/{agent_id}/preview",
+    },
     "is created once because of an id: of the request, the run, the briefing": {
         "/api/turns/{turn_id}/approvals/{request_id}",
         "/api/conversations/{conversation_id}/executions",

@@ -54,7 +54,7 @@ def make_token(data: Path) -> str:
         fresh.unlink()
         file.chmod(0o600)
     except OSError as exc:
-        raise StorageRefused(f"Couldn't write the token {file}: {exc.strerror}.") from exc
+        raise StorageRefused(f"Can't write to the data folder {data}: {exc.strerror}.") from exc
     token = read_token(data)
     if token is None:
         raise StorageRefused(f"The token {file} is empty. Delete it; the next start creates a new one.")
