@@ -1,10 +1,9 @@
 """People sign in with an invitation's link: once, with a click, and never as somebody else by accident."""
 
 from collections.abc import Iterator
-from typing import cast
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, SetCookieParam, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.conftest import settings_for
 from tests.browser.going import choose
@@ -67,9 +66,8 @@ def test_invited_person_signs_in_talks_and_signs_out(unopened: Page, server: Ser
     choose(page, "Profile: ann", "Sign out")
     expect(page.get_by_text("You need an invitation")).to_be_visible()
     assert page.context.cookies() == []
-    page.context.add_cookies(
-        [cast("SetCookieParam", cookie)]
-    )  # whoever has kept it: the session is over on the server
+    # Whoever has kept it: the session is over on the server.
+    page.context.add_cookies([cookie])  # pyright: ignore[reportArgumentType] - all that it was set with
     page.reload()
     expect(page.get_by_text("You need an invitation")).to_be_visible()
     page.goto(link)

@@ -294,7 +294,9 @@ async def test_write_begins_only_once_the_database_has_its_begin_and_what_led_to
         async def write(number: str, before: Mapping[str, int]) -> str:
             entries = await stored()
             begun = {it.name for it in entries if isinstance(it, StepBegun)}
-            ended = Counter(it.key.split("/")[1] for it in entries if isinstance(it, StepEnded))
+            ended = Counter(
+                it.key.split("/")[1].rpartition(":")[2] for it in entries if isinstance(it, StepEnded)
+            )
             STORED.append(f"write-{number}" in begun and Counter(before) <= ended)
             await asyncio.sleep(random.random() / 100)
             return number
