@@ -1,19 +1,24 @@
 """docs/limits.md says the numbers of the source, and has every setting that is a limit."""
 
+import ast
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.docs.pages import DOCS
+from tests.docs.pages import DOCS, ROOT
 from threadkeep import Settings
-from threadkeep.agents.agent import MOST_STEPS
+from threadkeep.agents import steps, turn
+from threadkeep.agents.agent import MOST_DESCRIPTION_CHARACTERS, MOST_STEPS, MOST_TIMEOUT_S
 from threadkeep.agents.state import MOST_STATE_BYTES
 from threadkeep.agents.turn import MOST_FILE_BYTES
 from threadkeep.bootstrap import services as begun
 from threadkeep.context import attachments, prompt
 from threadkeep.domain import (
     agent,
+    chart,
     client_tool,
     conversation,
     feedback,
@@ -33,14 +38,20 @@ from threadkeep.engine.code import running
 from threadkeep.handling import bodies, idempotency, uploads
 from threadkeep.handling.paging import PageQuery
 from threadkeep.http import edge
+from threadkeep.http.api import briefings as sent_briefings
 from threadkeep.http.api import conversations
+from threadkeep.imports import threadkeep as threadkeep_exports
+from threadkeep.mcp import policy
 from threadkeep.ports.tools import MOST_RESULT_BYTES
-from threadkeep.retrieval import extract, index
+from threadkeep.protocols.agentx import socket
+from threadkeep.protocols.openai import added_items
+from threadkeep.retrieval import extract, extraction_process, index
 from threadkeep.runtime import user_events
-from threadkeep.services import briefings, files, gateways
+from threadkeep.services import briefings, executions, files, gateways, outside, usage
 from threadkeep.services.replies import resumed_turns
 from threadkeep.services.sign_in import attempts
-from threadkeep.storage import messages, siblings
+from threadkeep.storage import executions as stored_runs
+from threadkeep.storage import messages, repeats, siblings
 from threadkeep.storage.sign_in import sessions
 from threadkeep.wire import json_shape, programs
 
@@ -105,6 +116,39 @@ FIXED = {
     "a page of messages": messages.MOST_PAGE_BYTES,
     "the stream of `/api/me/events`": user_events.MOST_OPEN_S,
     "provider connections made in the web app or over the API": gateways.MOST_GATEWAYS,
+    "a user's id": user.MOST_USER_ID_CHARACTERS,
+    "days of one usage report": usage.MOST_DAYS,
+    "`data` and `actions` of a briefing": sent_briefings.MOST_EXTRA_BYTES,
+    "an id that a third-party client brings": outside.MOST_ID_CHARACTERS,
+    "parts of an item that a client adds": added_items.MOST_PARTS_OF_AN_ITEM,
+    "the description of one of them": client_tool.MOST_DESCRIPTION_CHARACTERS,
+    "its parameters": client_tool.MOST_PARAMETERS_BYTES,
+    "levels of its parameters": client_tool.MOST_LEVELS,
+    "rows of a chart": chart.MOST_POINTS,
+    "columns of a chart": chart.MOST_SERIES,
+    "a model's name": agent.MOST_MODEL_CHARACTERS,
+    "arguments of an MCP server": policy.MOST_ARGS,
+    "one argument, or the URL": policy.MOST_URL_CHARACTERS,
+    "variables or headers of an MCP server": policy.MOST_SECRETS,
+    "the value of one": policy.MOST_SECRET_CHARACTERS,
+    "tags of a memory": memory.MOST_TAGS,
+    "all results of a turn": running.MOST_ALL_RESULTS_BYTES,
+    "its description": MOST_DESCRIPTION_CHARACTERS,
+    "`timeout_s` of the agent": MOST_TIMEOUT_S,
+    "`retries` of a step": steps.MOST_RETRIES,
+    "a question to its user": turn.MOST_QUESTION_CHARACTERS,
+    "the choices, or the type of the answer": turn.MOST_SCHEMA_BYTES,
+    "the name of a scope": turn.MOST_SCOPE_CHARACTERS,
+    "model calls of one `turn.run`": turn.MOST_ROUNDS,
+    "text of a file that the agent reads": turn.MOST_READ,
+    "a line of an imported Threadkeep export": threadkeep_exports.MOST_LINE_BYTES,
+    "passages of a document": extraction_process.MOST_CHUNKS,
+    "requests kept with their `Idempotency-Key`": repeats.MOST_OF_A_USER,
+    "levels of a body of JSON": json_shape.MOST_NESTING,
+    "events of one request to `/executions`": executions.MOST_EVENTS_AT_ONCE,
+    "events, tools, citations and artifacts of one run": stored_runs.MOST_PARTS,
+    "text of one run": stored_runs.MOST_BYTES,
+    "sessions of others that a connection to `/ws` follows": socket.MOST_SUBSCRIPTIONS,
 }
 OF_AGENTS = {
     "maxMessageChars": OF_AN_AGENT.max_message_chars,
@@ -115,6 +159,36 @@ OF_AGENTS = {
     "toolResultTokens": OF_AN_AGENT.tool_result_tokens,
     "retrievalTopK": OF_AN_AGENT.retrieval_top_k,
 }
+
+
+NO_LIMITS = {
+    "what is only shown in part": ("MOST_HOST_CHARACTERS", "MOST_PREVIEW", "MOST_SHOWN"),
+    "what is cut without a loss": (
+        *("MOST_ARGUMENTS_CHARACTERS", "MOST_COLUMN_NAME", "MOST_EXCERPT_CHARACTERS", "MOST_FILE_NAME"),
+        *("MOST_MESSAGE_CHARACTERS", "MOST_TOOL_NAME", "MOST_WORD_CHARACTERS"),
+    ),
+    "what only programs meet, in answers of others": ("MOST_KEY_SET_BYTES", "MOST_REFERENCE_CHARACTERS"),
+    "names and ids in exports": ("MOST_STEP_NAME_CHARACTERS", "MOST_STEP_TITLE_CHARACTERS"),
+    "how many a search or a list returns": (
+        "MOST_FOUND",
+        "MOST_KEPT",
+        "MOST_RECALLED",
+        "MOST_UNREADABLE_LINES",
+    ),
+    "bounds of the storage": ("MOST_COUNTED", "MOST_MEMORIES", "MOST_MESSAGES", "MOST_SILENCE_S"),
+    "another name of a limit in the table": ("MOST_VALUE_BYTES",),
+}
+"""Constants that texts name although nobody is refused for them."""
+
+
+def named_in_texts(source: str) -> Iterator[str]:
+    """The constants that texts of a module name, such as `f"at most {MOST_FILES} files"`."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FormattedValue):
+            for it in ast.walk(node.value):
+                name = it.id if isinstance(it, ast.Name) else it.attr if isinstance(it, ast.Attribute) else ""
+                if name.startswith("MOST_"):
+                    yield name
 
 
 def number(text: str) -> float | None:
@@ -145,6 +219,19 @@ def test_page_has_every_setting_that_limits_something():
     limits = {it for it in values if any(word in it for word in words)}
     assert limits - told - {"USER_TABLE"} == set()
     assert told <= values.keys()
+
+
+def test_page_has_every_limit_that_a_message_names():
+    folder = ROOT / "src" / "threadkeep"
+    for_developers = {folder / name for name in ("cli", "client", "doctor", "testing")}
+    named = {
+        name
+        for path in folder.rglob("*.py")
+        if not for_developers & {*path.parents}
+        for name in named_in_texts(path.read_text(encoding="utf-8"))
+    }
+    in_table = set(re.findall(r"\bMOST_\w+", Path(__file__).read_text(encoding="utf-8")))
+    assert named - in_table == set(), "add a row to docs/limits.md and to FIXED"
 
 
 def test_lists_and_agents_in_code_have_the_defaults_of_the_source():
