@@ -25,7 +25,7 @@ same, and `threadkeep --version` the version. In a clone, the program is `.venv/
 Commands read the [settings](operating.md#settings) as the server does: from the environment and from the
 files in the current folder. Run them in the folder where the server runs, or name its data folder. Results go
 to standard output, everything else to standard error. The exit status is 0 for success, 1 for an error, which
-is explained, 2 for words that make no command, and 130 after Ctrl-C.
+is explained, 2 for an invalid command line, and 130 after Ctrl-C.
 """
 COMMON = """
 ## Every command
@@ -33,8 +33,8 @@ COMMON = """
 {every}
 ## Commands that ask a server
 
-They are marked below, and also take these. Without `--token` and `--user`, they send the token in the data
-folder if the server is ours, and otherwise the API key in `THREADKEEP_KEY`.
+They are marked below, and also take these options. Without `--token` and `--user`, they send the token in the
+data folder to a server of the same account on this machine, and the API key in `THREADKEEP_KEY` to any other.
 
 {asking}"""
 ASKS = " [Asks a server](#commands-that-ask-a-server)."

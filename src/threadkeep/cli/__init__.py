@@ -53,7 +53,9 @@ COMMANDS = (
     Command("key", "threadkeep.cli.managing.keys", "make, list and revoke API keys"),
     Command("agent", "threadkeep.cli.managing.agents", "list, show, create, change and delete agents"),
     Command(
-        "apply", "threadkeep.cli.managing.apply", "make agents what files say, and show the difference first"
+        "apply",
+        "threadkeep.cli.managing.apply",
+        "create and change agents as files describe them; shows the difference first",
     ),
     Command("mcp", "threadkeep.cli.managing.mcp", "list, add, test and remove an agent's MCP servers"),
     Command(

@@ -21,7 +21,8 @@ def add_key(command: argparse.ArgumentParser) -> None:
         "--scope",
         action="append",
         choices=[scope.value for scope in Scope],
-        help="what it may do: read, chat (by default: conversations, too) or admin (all that you may)",
+        help="what it may do: read, chat (the default: also write in conversations) or "
+        "admin (everything that you may)",
     )
     create.add_argument("--agent", action="append", help="an agent that it is limited to; repeat for several")
     create.add_argument(
