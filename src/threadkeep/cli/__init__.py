@@ -55,7 +55,7 @@ COMMANDS = (
     Command(
         "apply",
         "threadkeep.cli.managing.apply",
-        "create and change agents as files describe them; shows the difference first",
+        "create and change agents as files describe them, after showing the difference",
     ),
     Command("mcp", "threadkeep.cli.managing.mcp", "list, add, test and remove an agent's MCP servers"),
     Command(
