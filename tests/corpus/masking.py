@@ -14,6 +14,7 @@ _NUMBERED = {
     "key-prefix": re.compile(r"(?<=\"prefix\":\")tk_[\w-]+"),
     "access-token": re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+"),
     "token": re.compile(r"(?<![\w-])[A-Za-z0-9_-]{43}(?![\w-])"),
+    "installation": re.compile(r"(?<=__Host-threadkeep-)[0-9a-f]{8}(?==)"),  # in the name of a cookie
     "run": re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])"),
 }
 _CURSOR = re.compile(r'"nextCursor":"([\w-]+)"')

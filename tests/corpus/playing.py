@@ -13,6 +13,7 @@ from tests.corpus.scenarios import (
     mcp,
     openai,
     operating,
+    signing_in,
     steps,
     tools,
     turns,
@@ -24,7 +25,10 @@ RECORDED = Path(__file__).parent / "recorded"
 Scenario = Callable[[Stage], Awaitable[None]]
 SCENARIOS: Mapping[str, Scenario] = {
     scenario.__name__.replace("_", "-"): scenario
-    for module in (agents, conversations, turns, tools, operating, agentx, ai_sdk, ag_ui, openai, mcp, steps)
+    for module in (
+        *(agents, conversations, turns, tools, operating, signing_in),
+        *(agentx, ai_sdk, ag_ui, openai, mcp, steps),
+    )
     for scenario in module.SCENARIOS
 }
 
@@ -32,7 +36,7 @@ SCENARIOS: Mapping[str, Scenario] = {
 async def play(name: str) -> Mapping[str, str]:
     """Plays a scenario: the recordings by their file names."""
     with TemporaryDirectory(prefix="corpus-") as folder:
-        async with stage(Path(folder)) as it:
+        async with stage(Path(folder), **signing_in.SETTINGS.get(name, {})) as it:
             await SCENARIOS[name](it)
             return {f"{name}.{wire}": text for wire, text in it.recordings().items()}
 

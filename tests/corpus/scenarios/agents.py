@@ -38,6 +38,10 @@ async def agents(stage: Stage) -> None:
     made = await stage.ask("POST /api/agents", body=full)
     agent, private = made["id"], bare["id"]
     await stage.call("GET /api/agents/{agent_id}", agent_id=agent)
+    changes = {"name": "Lawyer", "settings": {"temperature": 0.1}}
+    await stage.call("POST /api/agents/preview", body=changes)
+    await stage.call("POST /api/agents/{agent_id}/preview", agent_id=agent, body=changes)
+    await stage.call("POST /api/agents/{agent_id}/preview", agent_id=agent, body=changes, user="bob")
     await stage.call("GET /api/agents/{agent_id}", agent_id=agent, user="bob")
     await stage.call("GET /api/agents/{agent_id}", agent_id=agent, user=ADMIN)
     await stage.call("GET /api/agents/{agent_id}", agent_id=private, user="bob")

@@ -26,6 +26,8 @@ async def conversations(stage: Stage) -> None:
     await stage.call(create, agent_id=agent, content=b"{", headers={"Content-Type": "application/json"})
     await stage.call(create, agent_id=agent, content=b"title=x", headers={"Content-Type": "text/plain"})
     await stage.call(create, agent_id=agent, user="bob")
+    await stage.call("POST /api/conversations", body={"agentId": agent, "title": "Second"})
+    await stage.call("POST /api/conversations", body={"title": "With whom?"})
     id_ = made["id"]
     await stage.call(one, conversation_id=id_)
     await stage.call(one, conversation_id=id_, user="bob")

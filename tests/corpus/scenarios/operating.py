@@ -78,6 +78,7 @@ async def judging(stage: Stage) -> None:
     await stage.call("POST /api/turns/{turn_id}/rerun", turn_id=turn, body={"model": "other"})
     await stage.call("GET /api/models", query={"agentId": agent})
     await stage.call(path, message_id=answer, body={"rating": None})
+    await stage.call("DELETE /api/messages/{message_id}/feedback", message_id=answer)
 
 
 async def user_events(stage: Stage) -> None:

@@ -144,7 +144,7 @@ async def failures(stage: Stage) -> None:
 async def stopping(stage: Stage) -> None:
     """A running turn: what is refused meanwhile, stopped by its user, by an admin; a waiting sender hears."""
     conversation = await stage.conversation()
-    abort = "POST /api/conversations/{conversation_id}/abort"
+    abort = "POST /api/conversations/{conversation_id}/stop"
     await stage.call(abort, conversation_id=conversation)
     for user in ("alice", "root"):
         gate = Gate()
@@ -161,7 +161,7 @@ async def stopping(stage: Stage) -> None:
             await stage.call(abort, conversation_id=conversation, user="bob")
             await stage.call(abort, conversation_id=conversation)
         else:
-            stop = "POST /api/admin/turns/{turn_id}/abort"
+            stop = "POST /api/admin/turns/{turn_id}/stop"
             await stage.call("GET /api/admin/turns", user=user)
             await stage.call("GET /api/admin/turns")
             await stage.call(stop, turn_id=turn)
