@@ -357,6 +357,7 @@ LOGS: dict[str, list[TurnEvent]] = {
         IterationStart(2, ""),
         Text("Mine"),
         ended("2", "look", "error"),
+        TurnResumed(1),
         Text("."),
         COMPLETED,
     ),

@@ -24,6 +24,7 @@ from threadkeep.domain.events import (
     ToolProgress,
     ToolResultStored,
     TurnEvent,
+    TurnResumed,
     TurnStart,
     UsageReported,
     UserMessage,
@@ -300,6 +301,11 @@ def test_step_stands_between_two_texts_of_the_program_and_after_a_text_that_anot
     other = IterationStart(1, "1")
     within = folded(START, step("1"), other, Text("On"), step("2"), Text("e."), step("2", "ok"), DONE)
     assert shown(within) == ["1", "One.", "2"]
+
+
+def test_text_of_a_program_goes_on_where_its_node_was_lost():
+    message = folded(IterationStart(1, ""), Text("One, "), TurnResumed(1), Text("two."))
+    assert [(it.text, it.iteration) for it in message.parts if isinstance(it, TextPart)] == [("One, two.", 1)]
 
 
 def test_step_that_is_repeated_supersedes_what_it_said_and_nothing_else():

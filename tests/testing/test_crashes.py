@@ -51,6 +51,17 @@ async def test_agent_that_expects_unknown_outcomes_ends_well_everywhere():
     assert {it.text for it in unknown} <= {"Somebody will look at that."}
 
 
+async def test_text_that_a_crash_cuts_in_two_is_one_text():
+    @agent()
+    async def speaks(turn: Turn) -> str:
+        await turn.say("One, ")
+        return "two."
+
+    report = await crash_everywhere(speaks, "Go", only=["text", "text (2)"])
+    report.check()
+    assert len(report.crashes) == 4
+
+
 async def test_agent_that_is_not_deterministic_is_found():
     numbers = itertools.count()
 

@@ -92,7 +92,7 @@ class Folding:
         """The index of the part for each request to the user: its tool call, or a question."""
         self._iteration = 0
         self._voice: str | None = None
-        """The step or model call of a program that speaks."""
+        """The step or model call of a program that speaks; empty if the program itself does."""
         self._is_asking = True
         self._usage: Usage | None = None
         self._end: Done | Failed | None = None
@@ -187,7 +187,8 @@ class Folding:
                     UserTextPart(message_id=message_id, text=content, at=at, iteration=self._iteration)
                 )
             case TurnResumed():
-                self._close(at)
+                if self._voice != "":  # what a program itself says goes on where it was cut off
+                    self._close(at)
             case Notice(code, message):
                 self._close(at)
                 self._parts.append(NoticePart(code=code, message=message, at=at, iteration=self._iteration))

@@ -214,7 +214,8 @@ class Narrator(Generic[FrameT]):
                 self.usage += body.usage
                 return (body,)
             case events.TurnResumed():
-                self._growing = None
+                if self._voice != "":  # a text goes on where its part does (`engine/fold.py`)
+                    self._growing = None
                 return ()
             case events.IterationRestart():
                 return *self._end_part(is_cut=True), body

@@ -20,8 +20,8 @@ export interface LiveReply {
   growingAt: number;
   /** The model call that runs, from 1. */
   iteration: number;
-  /** The step or model call of an agent in code that speaks. */
-  voice: string;
+  /** The step or model call of an agent in code that speaks; empty if the program itself does. */
+  voice: string | null;
   progress: Record<string, ToolProgress>;
   /** How many parts there were each time the turn was continued after an interruption. */
   resumedAt: readonly number[];
@@ -34,7 +34,7 @@ export function startReply(message: Message): LiveReply {
     lastSeq: 0,
     growingAt: -1,
     iteration: 0,
-    voice: "",
+    voice: null,
     progress: {},
     resumedAt: [],
   };
@@ -56,7 +56,7 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
     case "turn_start":
       return withMessage(reply, { status: "STREAMING", model: event.model ?? reply.message.model });
     case "iteration_start":
-      return { ...close(reply, event.at), iteration: event.iteration, voice: event.step_id ?? "" };
+      return { ...close(reply, event.at), iteration: event.iteration, voice: event.step_id ?? null };
     case "iteration_restart": {
       const keepsDone = event.step_id !== undefined;
       return { ...supersede(close(reply, event.at), event.iteration, keepsDone), iteration: event.iteration };
@@ -64,8 +64,9 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
     case "step":
       return step(reply, event);
     case "turn_resumed": {
-      const closed = close(reply, event.at);
-      return { ...closed, resumedAt: [...reply.resumedAt, closed.message.parts.length] };
+      // What a program itself says goes on where it was cut off.
+      const now = reply.voice === "" ? reply : close(reply, event.at);
+      return { ...now, resumedAt: [...reply.resumedAt, now.message.parts.length] };
     }
     case "user_message": {
       const { message_id: messageId, content: text } = event;
