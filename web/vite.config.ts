@@ -106,7 +106,7 @@ function installable(): Plugin {
 }
 
 /** A file above this size is kept for offline use only once it was used: charts, formulas, languages of code. */
-const LARGEST_KEPT_FROM_START = 150_000;
+const LARGEST_KEPT_FROM_START = 200_000;
 
 /** Builds the worker that opens the page without its server, with the names of the files that it keeps from the start. */
 function offline(): Plugin {
