@@ -62,6 +62,7 @@ export function followSession(): void {
   whenUnauthorized(() => {
     if (session.get().state !== "in") return;
     const refused = token.get() !== null ? "token" : isByCookie() ? "session" : null;
+    isUnconfirmed.set(false);
     setToken(null);
     clearCopies();
     session.set({ state: "out", refused });
