@@ -80,6 +80,15 @@ async def test_misspelt_fake_is_named_although_the_step_may_run_for_real():
     assert run.text == "Order 8."
 
 
+async def test_questions_that_are_asked_at_once_are_answered_in_their_order():
+    @agent()
+    async def asks(turn: Turn) -> str:
+        return " ".join(await asyncio.gather(*(turn.ask(f"{it}?") for it in "ABCDE")))
+
+    run = await run_agent(asks, "Go", answers=["a", "b", "c", "d", "e"])
+    assert (run.text, run.questions) == ("a b c d e", ["A?", "B?", "C?", "D?", "E?"])
+
+
 async def test_question_without_an_answer_is_named():
     with pytest.raises(AssertionError, match=r"'Refund it\?', and `answers` has no answer left"):
         await run_agent(orders, "Refund order 7")

@@ -226,6 +226,7 @@ class TurnApprovals:
         self._timeout_ms = int(timeout_s * 1000) or NEVER_MS
         self._clock = clock
         self._control = control
+        self._asked_at = 0
 
     def request_id(self, tool_call_id: str) -> str:
         """The id of the request for a call: always the same, so that nobody is asked twice."""
@@ -247,13 +248,15 @@ class TurnApprovals:
     async def ask(self, asking: Asking) -> None:
         """Stores a request, once; the user can decide from now on."""
         request, tool = asking.request, asking.tool
+        # Requests are listed by their time, so that those of one millisecond keep their order.
+        self._asked_at = max(self._clock(), self._asked_at + 1)
         approval = Approval(
             request_id=request.request_id,
             turn_id=self._turn.id,
             conversation_id=self._turn.conversation_id,
             kind=request.kind,
             message=request.message,
-            created_at=self._clock(),
+            created_at=self._asked_at,
             expires_at=request.expires_at,
             tool_call_id=request.tool_call_id,
             tool_name=tool.name,
