@@ -23,7 +23,7 @@ from threadkeep.testing import Recorded, Reply, Say, ScriptedModel
 # What the page itself never needs, and a browser of tests must not do either.
 QUIET = [
     "--no-sandbox",
-    # As on a screen with many pixels: widths that are rounded to whole pixels differ by more than the letters.
+    # As on a screen with many pixels: widths rounded to whole pixels differ by more than the letters.
     "--font-render-hinting=none",
     "--disable-gpu",
     "--disable-background-networking",
