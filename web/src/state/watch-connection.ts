@@ -19,13 +19,16 @@ export function watchConnection(): () => void {
   const closing = new AbortController();
   const { signal } = closing;
   let isLooking = false;
+  let isDoubted = false;
+  const isSure = () => isHere() && !isDoubted;
   const look = async () => {
-    if (isLooking || isHere()) return;
+    if (isLooking || isSure()) return;
     isLooking = true;
     if (isUnconfirmed.get()) isAway.set(true);
-    for (let attempt = 0; !isHere() && !signal.aborted; attempt++) {
+    for (let attempt = 0; !isSure() && !signal.aborted; attempt++) {
       await api.pause(LOOK_AFTER_MS[Math.min(attempt, LOOK_AFTER_MS.length - 1)]!, signal);
-      if (isHere() || signal.aborted) break;
+      if (isSure() || signal.aborted) break;
+      isDoubted = false;
       await loadSession(); // the user may be another one by then
       if (!isHere()) isAway.set(true);
     }
@@ -37,8 +40,14 @@ export function watchConnection(): () => void {
     refreshAll();
   };
   const unsubscribe = isReached.subscribe(() => void look());
-  // The browser's word is not enough, since a server may be on this machine; it is a reason to look.
-  window.addEventListener("offline", () => isReached.set(false), { signal });
+  // The browser's word is not enough, since a server may be on this machine; it is a reason to look, also if
+  // something that was asked before still arrives.
+  const doubt = () => {
+    isDoubted = true;
+    isReached.set(false);
+    void look();
+  };
+  window.addEventListener("offline", doubt, { signal });
   void look();
   return () => {
     closing.abort();
