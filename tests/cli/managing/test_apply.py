@@ -6,11 +6,13 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from tests.cli.managing.test_managing import Place, place
 from threadkeep.cli.managing.agent_files import read_all, written
 from threadkeep.client.client import Client
 from threadkeep.client.errors import NotReached
+from threadkeep.wire.views import MeView
 
 __all__ = ["place"]
 
@@ -169,6 +171,23 @@ def test_run_that_was_interrupted_is_continued_by_the_next(
     assert {"First", "Support"} & {*agents(place)} == {"First"}
     assert "Applied to 1 agent." in apply(place, "--yes")
     assert "Nothing to change." in apply(place)
+
+
+def test_agent_of_somebody_else_stays_theirs(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch):
+    """Also where an admin could change it: its owner would get the team's agent."""
+    apply(place, "--yes")
+    theirs = agents(place)["Support"]
+    asked = Client.me
+
+    async def another(self: Client) -> MeView:
+        return replace(await asked(self), id="bob")
+
+    monkeypatch.setattr(Client, "me", another)
+    (folder / "support.toml").write_text('name = "support"')
+    told = apply(place, "--yes")
+    assert "+ support" in told
+    assert "local already has an agent of this name" in told
+    assert agents(place)["Support"] == theirs
 
 
 def test_shown_file_is_applied_without_a_difference(place: Place, folder: Path):

@@ -354,6 +354,24 @@ async def test_only_people_with_a_verified_address_of_the_domain_come_in(api: Ap
     assert (await me(await signed_in(api)))["name"] == "ann@EXAMPLE.com"
 
 
+@only(allowed_domains=["example.com"])
+@ONLY_SQLITE
+async def test_address_and_whether_it_is_verified_come_from_one_place(api: Api, provider: Provider):
+    """An ID token with an address that it doesn't call verified: what the provider says elsewhere counts."""
+
+    def unsure(claims: Claims) -> str:
+        rest = {name: claims[name] for name in claims if name != "email_verified"}
+        return provider.signed(rest | {"name": "Ann", "email": said_in_token})
+
+    provider.lie = unsure
+    said_in_token = "ann@example.com"
+    provider.describe("ann", email="ann@elsewhere.test", email_verified=True)
+    assert problem(await sign_in(browser(api))) == "not_allowed"
+    said_in_token = "ann@elsewhere.test"
+    provider.describe("ann", email="ann@example.com", email_verified=True)
+    assert (await me(await signed_in(api)))["name"] == "Ann"
+
+
 @ONLY_SQLITE
 async def test_same_person_of_two_providers_is_two_users(api: Api, provider: Provider):
     provider.describe("ann", name="Ann")

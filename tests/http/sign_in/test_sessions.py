@@ -162,6 +162,18 @@ async def test_first_admin_is_invited_once_by_all_nodes_that_start_together(api:
     assert await invitations.create_first("other") is None
 
 
+async def test_invitation_is_over_after_a_day(api: Api):
+    rules = SignInRules(public_url=PublicUrl.read(ORIGIN), invitations=True)
+
+    def yesterday() -> int:
+        return system_clock() - INVITATION_S * 1000
+
+    made = await Invitations(api.store, Sessions(api.store, yesterday), rules, yesterday).create_first("late")
+    assert made is not None
+    response = await accept(browser(api), made.url.partition("/#/invitation/")[2])
+    assert "expired" in refusal(response, 410, "INVITATION_ENDED")["message"]
+
+
 @ONLY_SQLITE
 async def test_cookie_counts_only_for_our_own_page(api: Api):
     ann = await signed_in(api)

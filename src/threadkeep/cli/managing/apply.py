@@ -41,6 +41,8 @@ class Step:
 
     file: AgentFile
     agent: AgentView | None
+    others: Sequence[str]
+    """Whose agents of the same name stay as they are."""
     fields: Mapping[str, Any]
     """The request's: all fields of a new agent, or a merge patch."""
     changes: Sequence[AgentChangeView]
@@ -94,17 +96,22 @@ async def _plan(
     client: Client, files: Sequence[AgentFile], *, overwrite: bool
 ) -> tuple[list[Step], list[str]]:
     """What to do, as the server says it; or what it doesn't accept."""
-    agents = [it async for it in client.agents() if it.version is not UNSET]
+    agents = [it async for it in client.agents()]
+    me = (await client.me()).id
     steps: list[Step] = []
     faults: list[str] = []
     for file in files:
-        named = [it for it in agents if it.name.casefold() == file.name.casefold()]
+        same = [it for it in agents if it.name.casefold() == file.name.casefold()]
+        # Also an admin, who could change others': whoever publishes an agent must not get the team's.
+        named = [it for it in same if it.version is not UNSET and it.owner_id in {me, None}]
+        others = sorted({it.owner_id for it in same if it.owner_id not in {me, None}})
         if len(named) > 1:
             ids = ", ".join(it.id for it in named)
             faults.append(f"{file.place(('name',))}: {len(named)} agents have this name: {ids}. Rename one.")
             continue
         try:
-            steps.append(await _step(client, file, named[0] if named else None, overwrite=overwrite))
+            agent = named[0] if named else None
+            steps.append(await _step(client, file, agent, others, overwrite=overwrite))
         except ClientError as exc:
             if exc.code in {Unauthenticated.code, RouteNotFound.code} or exc.status >= SERVER_ERRORS:
                 raise
@@ -117,7 +124,9 @@ def _located(error: ClientError) -> str:
     return f"{field}{error.message}"
 
 
-async def _step(client: Client, file: AgentFile, agent: AgentView | None, *, overwrite: bool) -> Step:
+async def _step(
+    client: Client, file: AgentFile, agent: AgentView | None, others: Sequence[str], *, overwrite: bool
+) -> Step:
     fields = file.body if agent is None else _replacing(agent, file.body)
     preview = await client.preview_agent(fields, agent_id=agent and agent.id)
     kind: Kind = "create" if agent is None else "change" if preview.changes else "keep"
@@ -126,6 +135,7 @@ async def _step(client: Client, file: AgentFile, agent: AgentView | None, *, ove
     return Step(
         file=file,
         agent=agent,
+        others=others,
         fields=fields,
         changes=preview.changes,
         kind=kind,
@@ -220,6 +230,8 @@ def _show(step: Step) -> None:
         "conflict": ("!", "changed elsewhere since it was last applied"),
     }[step.kind]
     _print(mark, f"{mark} {step.file.name} ({step.file.path}): {what}")
+    if step.kind == "create" and step.others:
+        _print("!", f"    {', '.join(step.others)} already has an agent of this name, which stays as it is")
     for change in step.changes:
         _show_change(change)
 

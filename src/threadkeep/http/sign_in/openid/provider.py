@@ -173,6 +173,8 @@ class OpenIdProvider(IdentityProvider):
             more = await call(self._client, "GET", metadata.userinfo_endpoint, headers=headers)
             if more.status != 200 or more.fields.get("sub") != claims["sub"]:
                 raise SignInProblem("invalid", f"Its userinfo doesn't count: status {more.status}.")
+            if "email_verified" not in claims:  # of which address, only one source can say
+                claims = {name: value for name, value in claims.items() if name != "email"}
             claims = {**more.fields, **claims}
         identity = identity_in(claims, self._table.groups_claim)
         return Identified(identity=identity, refresh_token=_refresh_token(reply))
@@ -183,7 +185,7 @@ class OpenIdProvider(IdentityProvider):
         return (
             "name" in claims
             and (has_groups or not wants_groups)
-            and ("email" in claims or not self._table.allowed_domains)
+            and ({"email", "email_verified"} <= claims.keys() or not self._table.allowed_domains)
         )
 
 
