@@ -248,7 +248,7 @@ async def test_files_of_an_import_count_like_uploads(
     object.__setattr__(caps, "bytes", 2_000)
     run = await ended(alice, await begin(alice, "export.zip", file))
     assert (run["imported"], run["files"], run["leftOut"]) == (1, 0, 1)
-    assert "THREADKEEP_USER_BYTES allows 2,000." in run["problems"][0]["why"]
+    assert "the limit, THREADKEEP_USER_BYTES, is 2 KB." in run["problems"][0]["why"]
     object.__setattr__(caps, "bytes", 0)
     run = await ended(alice, await begin(alice, "export.zip", file))
     assert (run["imported"], run["files"], run["alreadyThere"]) == (1, 1, 1)
@@ -264,11 +264,11 @@ async def test_text_of_an_import_counts_with_what_the_user_has(api: Api, alice: 
 
     run = await ended(alice, await begin(alice, "a.json", in_json(long(1), long(2), long(3), numbered(4))))
     assert (run["status"], run["imported"], run["leftOut"]) == ("COMPLETED", 3, 1)
-    assert "THREADKEEP_USER_BYTES allows 26,000." in run["problems"][0]["why"]
+    assert "the limit, THREADKEEP_USER_BYTES, is 25.4 KB." in run["problems"][0]["why"]
     assert run["problems"][0]["reason"] == "over_quota"
     run = await ended(alice, await begin(alice, "b.json", in_json(long(5))))  # counted from what is stored
     assert (run["status"], run["imported"], run["error"]["code"]) == ("FAILED", 0, "LIMIT_NOT_ALLOWED")
-    assert "THREADKEEP_USER_BYTES allows 26,000." in run["error"]["message"]
+    assert "the limit, THREADKEEP_USER_BYTES, is 25.4 KB." in run["error"]["message"]
     for it in await items(alice, "/api/conversations"):
         await alice.delete(f"/api/conversations/{it['id']}", params={"purge": True})
     run = await ended(alice, await begin(alice, "b.json", in_json(long(5))))
