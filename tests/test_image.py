@@ -47,6 +47,11 @@ def service(file: str, name: str = "threadkeep") -> Any:
     return yaml.safe_load(re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text(file)))["services"][name]
 
 
+def shown_at(path: Path) -> Path:
+    """Where the image has a path: this clone may be in /tmp, which programs in a sandbox don't see."""
+    return Path("/opt/clone") / path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
 class Image:
     """A root like the image's: the programs, an account that is nobody's, /data and /secrets."""
 
@@ -57,15 +62,16 @@ class Image:
             made.mkdir(mode=0o700)
         programs.chmod(0o755)
         shutil.copy(DEPLOY / "start", programs)
+        python = shown_at(Path(sys.executable))
         for name, command in {"python": "", "threadkeep": " -m threadkeep"}.items():
-            (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{command} "$@"\n')
+            (programs / name).write_text(f'#!/bin/sh\nexec "{python}"{command} "$@"\n')
             (programs / name).chmod(0o755)
         self._programs = programs
 
     def command(self, *arguments: str, **environment: str) -> list[str]:
         """The entry point with arguments, in this root."""
         code = {Path(it).resolve() for it in (sys.prefix, sys.base_prefix, ROOT)} - {Path("/usr")}
-        shown = [it for path in sorted(code) for it in ("--ro-bind", str(path), str(path))]
+        shown = [it for path in sorted(code) for it in ("--ro-bind", str(path), str(shown_at(path)))]
         links = [it for it in ("bin", "lib", "lib64") if Path("/", it).is_symlink()]
         settings = image_environment() | environment | {"PATH": f"{self._programs}:/usr/bin:/bin"}
         return [
@@ -75,7 +81,7 @@ class Image:
             "--ro-bind", str(self._programs), str(self._programs),
             "--bind", str(self.data), "/data", "--bind", str(self.secrets), "/secrets", "--remount-ro", "/",
             "--clearenv", *(a for name, it in settings.items() for a in ("--setenv", name, it)),
-            "--setenv", "PYTHONPATH", str(ROOT / "src"), "--setenv", "HOME", "/data",
+            "--setenv", "PYTHONPATH", str(shown_at(ROOT / "src")), "--setenv", "HOME", "/data",
             "start", *arguments,
         ]  # fmt: skip
 

@@ -67,7 +67,7 @@ def test_page_learns_of_the_token_before_the_first_program_and_stays_in(
     page.close()
     later = without_token.new_page()
     later.goto("/")
-    expect(later.get_by_text("This server requires its token")).to_be_visible()
+    expect(later.get_by_text("This server needs its access token")).to_be_visible()
     later.goto("about:blank")
     later.goto(link)
     expect(later.get_by_role("textbox", name="Message")).to_be_visible()

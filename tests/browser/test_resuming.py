@@ -103,7 +103,7 @@ def test_agent_that_does_not_continue_keeps_the_text_and_one_click_continues(
     with Server(tmp_path, "--port", str(server.port), **settings_for(model)):
         expect(log(page).get_by_role("alert")).to_contain_text("interrupted")
         expect(log(page)).to_contain_text("Once upon a time")
-        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name="Continue", exact=True).click()
         expect(log(page)).to_contain_text("there was a fox.")
         expect(log(page)).to_contain_text("Once upon a time")
         page.close()

@@ -104,7 +104,7 @@ async def _plan(
         same = [it for it in agents if it.name.casefold() == file.name.casefold()]
         # Also an admin, who could change others': whoever publishes an agent must not get the team's.
         named = [it for it in same if it.version is not UNSET and it.owner_id in {me, None}]
-        others = sorted({it.owner_id for it in same if it.owner_id not in {me, None}})
+        others = sorted({it.owner_id for it in same if it.owner_id is not None} - {me})
         if len(named) > 1:
             ids = ", ".join(it.id for it in named)
             faults.append(f"{file.place(('name',))}: {len(named)} agents have this name: {ids}. Rename one.")
