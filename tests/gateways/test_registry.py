@@ -154,6 +154,17 @@ def test_once_a_gateway_lists_models_only_listed_ones_can_be_chosen():
     assert registry.get("default/other").id == "default/other"
 
 
+def test_nearest_model_is_named_among_few_and_not_looked_for_among_many(monkeypatch: pytest.MonkeyPatch):
+    few, many = (registry_of(config_of("a", *(f"large-{it}" for it in range(count)))) for count in (3, 500))
+    with pytest.raises(ModelNotFound, match="Did you mean 'a/large-1'"):
+        few.choose("a/large_1")
+    monkeypatch.setattr(
+        "difflib.get_close_matches", None
+    )  # on the event loop, it would keep everybody waiting
+    with pytest.raises(ModelNotFound, match="No gateway lists the model"):
+        many.choose("a/large_1")
+
+
 async def test_demonstration_model_replies_only_until_another_gateway_is_connected():
     registry = registry_of(DEMONSTRATION)
     assert registry.get(None).id == "default/usual"

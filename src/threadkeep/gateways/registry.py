@@ -15,6 +15,9 @@ from threadkeep.ports.models import ConnectedModel
 
 log = logging.getLogger("threadkeep.gateways")
 
+MOST_COMPARED = 50
+"""Models among which the nearest to an unknown one is looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredGateway:
@@ -111,7 +114,8 @@ class GatewayRegistry:
             return found
         if found.model.name not in self.gateways[found.model.gateway].listed:
             listed = [it.model.id for it in self._all_listed()]
-            near = difflib.get_close_matches(model, listed, 1)
+            # Among thousands, the search would keep everybody waiting for a second.
+            near = difflib.get_close_matches(model, listed, 1) if len(listed) <= MOST_COMPARED else []
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise ModelNotFound(f"No gateway lists the model {model!r}.{hint}", param="model")
         return found
