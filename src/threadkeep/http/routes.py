@@ -258,7 +258,7 @@ _TABLE = (
         agents.create_agent,
         "Agents",
         201,
-        (*_SAVING, Forbidden),
+        (*_SAVING, Forbidden, Conflict),
         gives=_ETAG,
         most_body_bytes=MEDIUM_BODY_BYTES,
         creates=True,

@@ -16,7 +16,7 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import AgentNotFound, Forbidden, PreconditionFailed
+from threadkeep.domain.errors import AgentNotFound, Conflict, Forbidden, PreconditionFailed
 from threadkeep.domain.guide import GUIDE_ID, GUIDE_MODEL
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.mcp import GUIDE
@@ -101,11 +101,14 @@ class Agents:
         return await self._store.agents.get_default()
 
     async def create(self, user: User, draft: AgentDraft, *, applied: bool = False) -> Agent:
-        """Creates an agent owned by the user; `applied` if a file describes it."""
+        """Creates an agent owned by the user; `applied` if a file describes it.
+
+        A file's name is that of one agent: Conflict if the user has one, perhaps since a moment ago.
+        """
         agent = await self.checked(user, draft)
         if applied:
             agent = replace(agent, applied_version=agent.version)
-        await self.add(user, agent, "create", {"name": agent.name})
+        await self.add(user, agent, "create", {"name": agent.name}, name_once=applied)
         return agent
 
     async def checked(self, user: User, draft: AgentDraft) -> Agent:
@@ -117,10 +120,20 @@ class Agents:
         agent.check_name_is_free(await self.default())
         return agent
 
-    async def add(self, user: User, agent: Agent, action: str, details: dict[str, object]) -> None:
+    async def add(
+        self,
+        user: User,
+        agent: Agent,
+        action: str,
+        details: dict[str, object],
+        *,
+        name_once: bool = False,
+    ) -> None:
         """Stores a new agent, with its origin in the audit log."""
         self._announce_programs(agent.settings)
-        await self._store.agents.add(agent, self._entry(user, action, agent, details))
+        entry = self._entry(user, action, agent, details)
+        if not await self._store.agents.add(agent, entry, name_once=name_once):
+            raise Conflict(f"You already have an agent with the name {agent.name!r}: change that one.")
 
     async def default_of(self, user: User) -> Agent:
         """The default agent, unless the user's key is limited to others."""

@@ -28,6 +28,9 @@ _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_rol
         :visibility, :settings, :is_default, :version, :created_at, :updated_at, :code_key,
         :code_version, :code, :applied_version)"""
 _ADD = Statement(_INSERT)
+# Of two that are created for the same owner at the same time, the second sees the first one's name.
+_LOCK_OWNER = Statement("SELECT 1 FROM tk_users WHERE id = :id", locks="FOR NO KEY UPDATE")
+_NAMES = Statement("SELECT name FROM tk_agents WHERE owner_id = :owner_id AND deleted_at IS NULL")
 # An earlier start, or another node, may have added it already.
 _ADD_SHIPPED = Statement(f"{_INSERT} ON CONFLICT DO NOTHING")
 _BY_ID = f"SELECT {_COLUMNS} FROM tk_agents WHERE id = :id"
@@ -97,9 +100,9 @@ class SqlAgents:
         self._rows = rows
         self._column = SettingsColumn(box)
 
-    async def add(self, agent: Agent, entry: AuditEntry) -> None:
-        """Stores a new agent; its owner becomes known."""
-        await self._database.write(lambda: self._add(agent, entry))
+    async def add(self, agent: Agent, entry: AuditEntry, *, name_once: bool = False) -> bool:
+        """Stores a new agent; its owner becomes known. With `name_once`, False if they have its name."""
+        return await self._database.write(lambda: self._add(agent, entry, name_once=name_once))
 
     async def add_shipped(self, agent: Agent) -> None:
         """Stores an agent that exists from the first start on, unless it already exists."""
@@ -184,13 +187,19 @@ class SqlAgents:
         rows = await self._database.fetch(_AUDIT_PAGE(before=before or LAST_UUID, offset=offset, limit=limit))
         return [AuditEntry(*fields, details=to_object(details)) for *fields, details in rows]
 
-    def _add(self, agent: Agent, entry: AuditEntry) -> Plan[None]:
+    def _add(self, agent: Agent, entry: AuditEntry, *, name_once: bool) -> Plan[bool]:
         yield ENSURE_USER(id=agent.owner_id, now=agent.created_at)
+        if name_once:
+            yield _LOCK_OWNER(id=agent.owner_id)
+            names = yield _NAMES(owner_id=agent.owner_id)
+            if any(name.casefold() == agent.name.casefold() for (name,) in names):
+                return False
         yield _ADD(**self._values(agent))
         yield from self._column.remember_key(agent.settings)
         if agent.settings.delete_after_days:
             yield from remember_rule(agent.id, agent.settings.delete_after_days, agent.updated_at)
         yield audit_query(entry)
+        return True
 
     def _update(
         self, agent_id: AgentId, change: Callable[[Agent], Agent], entry: Callable[[Agent], AuditEntry]

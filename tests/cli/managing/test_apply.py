@@ -6,13 +6,12 @@ from typing import Any
 
 import httpx
 import pytest
-from msgspec.structs import replace
 
 from tests.cli.managing.test_managing import Place, place
+from tests.http.direct import run_sql
 from threadkeep.cli.managing.agent_files import read_all, written
 from threadkeep.client.client import Client
 from threadkeep.client.errors import NotReached
-from threadkeep.wire.views import MeView
 
 __all__ = ["place"]
 
@@ -173,21 +172,45 @@ def test_run_that_was_interrupted_is_continued_by_the_next(
     assert "Nothing to change." in apply(place)
 
 
-def test_agent_of_somebody_else_stays_theirs(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch):
+def test_agent_that_another_run_has_just_created_is_not_created_again(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    create = Client.create_agent
+
+    async def create_second(self: Client, name: str, **fields: Any) -> Any:
+        first: dict[str, Any] = {**fields, **({"description": described} if described else {})}
+        await create(self, name, **first)
+        return await create(self, name, **fields)
+
+    described = ""
+    with monkeypatch.context() as raced:
+        raced.setattr(Client, "create_agent", create_second)
+        assert "Nothing to change." in apply(place, "--yes"), "the other run has done the same"
+        made = agents(place)["Support"]
+        assert made["version"] == made["appliedVersion"]
+        call(place, "DELETE", f"/api/agents/{made['id']}")
+        described = "Another file's."
+        assert "not overwritten" in apply(place, "--yes", status=1)
+    items = call(place, "GET", "/api/agents").json()["items"]
+    assert [it["description"] for it in items if it["name"] == "Support"] == ["Another file's."]
+
+
+def test_agent_of_somebody_else_stays_theirs(place: Place, folder: Path):
     """Also where an admin could change it: its owner would get the team's agent."""
+    (folder / "support.toml").write_text(
+        SUPPORT.replace("[settings]", 'visibility = "public"\n[settings]', 1)
+    )
     apply(place, "--yes")
+    database = f"sqlite:///{place.data / 'threadkeep.db'}"
+    run_sql(database, "INSERT INTO tk_users (id, created_at) VALUES ('bob', 0)")
+    run_sql(database, "UPDATE tk_agents SET owner_id = 'bob' WHERE name = 'Support'")
     theirs = agents(place)["Support"]
-    asked = Client.me
-
-    async def another(self: Client) -> MeView:
-        return replace(await asked(self), id="bob")
-
-    monkeypatch.setattr(Client, "me", another)
     (folder / "support.toml").write_text('name = "support"')
     told = apply(place, "--yes")
     assert "+ support" in told
-    assert "local already has an agent of this name" in told
+    assert "bob already has an agent of this name" in told
     assert agents(place)["Support"] == theirs
+    assert agents(place)["support"]["ownerId"] == "local"
 
 
 def test_shown_file_is_applied_without_a_difference(place: Place, folder: Path):

@@ -657,3 +657,22 @@ async def test_audit_does_not_name_a_user_who_was_deleted(
 @ONLY_SQLITE
 async def test_name_of_an_agent_is_one_line(alice: httpx.AsyncClient):
     assert (await new_agent(alice, name=" a\r\nb\u2028c "))["name"] == "a b c"
+
+
+async def test_two_runs_of_apply_at_the_same_time_create_one_agent(api: Api, alice: httpx.AsyncClient):
+    body = {"name": "Support", "applied": True}
+    names = ["Support", "support", "SUPPORT"] * 2
+    answers = await asyncio.gather(*(alice.post("/api/agents", json=body | {"name": it}) for it in names))
+    assert sorted(it.status_code for it in answers) == [201, 409, 409, 409, 409, 409]
+    (made,) = [it for it in answers if it.status_code == 201]
+    refused = next(it for it in answers if it.status_code == 409).json()["error"]
+    assert (refused["code"], "already have an agent" in refused["message"]) == ("CONFLICT", True)
+    # Others may have one of this name, and so may whoever asks for a second one by hand.
+    assert (await api.as_user("bob").post("/api/agents", json=body)).status_code == 201
+    assert (await alice.post("/api/agents", json={"name": "Support"})).status_code == 201
+    mine = [it for it in (await alice.get("/api/agents")).json()["items"] if it["name"].lower() == "support"]
+    for agent in mine:
+        await alice.delete(f"/api/agents/{agent['id']}")
+    again = await alice.post("/api/agents", json=body)
+    assert again.status_code == 201, "deleted and applied again, it is created again"
+    assert again.json()["id"] != made.json()["id"]

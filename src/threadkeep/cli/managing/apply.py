@@ -23,7 +23,13 @@ from threadkeep.cli.managing.agent_files import AgentFile, found_in, read_all
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError
-from threadkeep.domain.errors import PreconditionFailed, RouteNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.domain.errors import (
+    Conflict,
+    PreconditionFailed,
+    RouteNotFound,
+    ThreadkeepError,
+    Unauthenticated,
+)
 from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
@@ -172,10 +178,10 @@ async def _write(client: Client, steps: Sequence[Step]) -> int:
         try:
             done += await _write_one(client, step)
         except ThreadkeepError as exc:
-            if exc.code == PreconditionFailed.code:
+            if exc.code in {PreconditionFailed.code, Conflict.code}:
                 print(
-                    f"! {step.file.name}: somebody has just changed it, so it was not overwritten. Run the "
-                    "command again to see the difference.",
+                    f"! {step.file.name}: somebody has just created or changed it, so it was not "
+                    "overwritten. Run the command again to see the difference.",
                     file=sys.stderr,
                 )
             else:
@@ -189,23 +195,35 @@ async def _write(client: Client, steps: Sequence[Step]) -> int:
 async def _write_one(client: Client, step: Step) -> int:
     """Stores one agent; returns how many changed, as its user sees it."""
     if step.agent is None:
-        fields = step.file.body
-        await client.create_agent(
-            fields["name"],
-            description=fields.get("description"),
-            primary_role_id=fields.get("primaryRoleId"),
-            system_prompt=fields.get("systemPrompt"),
-            model=fields.get("model"),
-            visibility=fields.get("visibility"),
-            settings=fields.get("settings"),
-            applied=True,
-        )
+        try:
+            await _create(client, step.file.body)
+        except ClientError as exc:
+            if exc.code != Conflict.code:
+                raise
+            # The same command may run elsewhere, too, and have created the same agent a moment ago.
+            again, _ = await _plan(client, [step.file], overwrite=False)
+            if not again or again[0].kind != "keep":
+                raise
+            return await _write_one(client, again[0])
         return 1
     version = step.agent.version
     if step.kind == "keep" and version == step.agent.applied_version:
         return 0
     await client.update_agent(step.agent.id, {**step.fields, "applied": True}, version=version)
     return int(step.kind != "keep")
+
+
+async def _create(client: Client, fields: Mapping[str, Any]) -> None:
+    await client.create_agent(
+        fields["name"],
+        description=fields.get("description"),
+        primary_role_id=fields.get("primaryRoleId"),
+        system_prompt=fields.get("systemPrompt"),
+        model=fields.get("model"),
+        visibility=fields.get("visibility"),
+        settings=fields.get("settings"),
+        applied=True,
+    )
 
 
 # What the user sees

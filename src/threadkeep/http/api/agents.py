@@ -63,7 +63,10 @@ class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     ] = AgentSettingsBody()
     applied: Annotated[
         bool,
-        Meta(description="Whether a file describes it, as for `threadkeep apply`: sets `appliedVersion`."),
+        Meta(
+            description="Whether a file describes it, as for `threadkeep apply`: sets `appliedVersion`; 409 "
+            "`CONFLICT` if you have another agent of this name."
+        ),
     ] = False
 
 
