@@ -90,14 +90,15 @@ conformance: ## generate docs/conformance.md from the tests
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.conformance
 
+# What runs is what was tested: run.lock has the versions of dev.lock.
 lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for newer versions)
 	@set -e; \
 	uv=$$(command -v uv) || { \
 	  folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
 	  python3 -m venv "$$folder"; "$$folder/bin/pip" install --quiet uv; uv=$$folder/bin/uv; \
 	}; \
-	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	"$$uv" $(COMPILE) $(EXTRAS) $(UPGRADE) pyproject.toml --group dev --output-file requirements/dev.lock >/dev/null; \
+	"$$uv" $(COMPILE) $(EXTRAS) --constraint requirements/dev.lock pyproject.toml --output-file requirements/run.lock >/dev/null; \
 	for group in build node programs release; do \
 	  "$$uv" $(COMPILE) $(UPGRADE) --group $$group --output-file requirements/$$group.lock >/dev/null; \
 	done; \
