@@ -45,9 +45,10 @@ T = TypeVar("T")
 B = TypeVar("B")
 
 
-Stores = Literal["creation", "record", "text", "nothing"]
-"""What a request adds outside turns: something new, which counts per minute; a record of what ran elsewhere;
-another text; or nothing, like turns, decisions, and what stops or brings back something.
+Stores = Literal["creation", "trial", "record", "text", "nothing"]
+"""What a request adds outside turns: something new, which counts per minute; nothing, but with the work of a
+creation, so that it counts, too; a record of what ran elsewhere; another text; or nothing, like turns,
+decisions, and what stops or brings back something.
 """
 SMALL_CHANGE_BYTES = 1024
 
@@ -181,10 +182,15 @@ class Route:
             "creation" if self.method in {"POST", "PUT"} else "text" if self.method == "PATCH" else "nothing"
         )
 
+    @property
+    def counts_per_minute(self) -> bool:
+        """Whether it takes one of its user's writes per minute."""
+        return self.added in {"creation", "trial"}
+
     def needs_room(self, size: int) -> bool:
         """Whether a body of this size takes room; a small change never does, so that nobody is stuck."""
         is_new = self.method == "POST" and self.added in {"creation", "record"}
-        return is_new or (self.added != "nothing" and size > SMALL_CHANGE_BYTES)
+        return is_new or (self.added not in {"trial", "nothing"} and size > SMALL_CHANGE_BYTES)
 
     def check_key(self, key: Key) -> None:
         """Refuses a key with too little scope, or one for some agents where this concerns more than them."""
@@ -283,7 +289,7 @@ def endpoint(
         if user.key is not None:
             route.check_key(user.key)
             await check_reach((await services()).store, user, request.path_params)
-        if route.added == "creation" and INSIDE not in request.scope.get("extensions", ()):
+        if route.counts_per_minute and INSIDE not in request.scope.get("extensions", ()):
             await (await services()).creations.take(user)
         # Files are read by their handler, once it knows that they are wanted.
         reads = route.method != "GET" and not handled.files

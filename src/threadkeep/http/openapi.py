@@ -271,8 +271,8 @@ def _errors(route: Route, shape: Shape) -> list[type[ThreadkeepError]]:
         errors += [IdempotencyMismatch, Conflict]
     if route.method != "GET":
         errors += [PayloadTooLarge, RequestTimeout]
-    if route.added == "creation":
+    if route.counts_per_minute:
         errors.append(RateLimited)
-    if route.added != "nothing":
+    if route.added not in {"trial", "nothing"}:
         errors.append(LimitNotAllowed)
     return [*errors, StorageUnavailable]

@@ -11,7 +11,7 @@ from tests.cli.managing.test_managing import Place, place
 from tests.http.direct import run_sql
 from threadkeep.cli.managing.agent_files import read_all, written
 from threadkeep.client.client import Client
-from threadkeep.client.errors import NotReached
+from threadkeep.client.errors import ClientError, NotReached
 
 __all__ = ["place"]
 
@@ -170,6 +170,18 @@ def test_run_that_was_interrupted_is_continued_by_the_next(
     assert {"First", "Support"} & {*agents(place)} == {"First"}
     assert "Applied to 1 agent." in apply(place, "--yes")
     assert "Nothing to change." in apply(place)
+
+
+def test_too_many_agents_in_a_minute_are_no_fault_of_the_files(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def refused(*_: object, **__: object) -> Any:
+        raise ClientError("Too many in a minute.", code="RATE_LIMITED", status=429)
+
+    monkeypatch.setattr(Client, "preview_agent", refused)
+    told = apply(place, "--yes", status=1)
+    assert "Too many in a minute." in told
+    assert "fault" not in told
 
 
 def test_agent_that_another_run_has_just_created_is_not_created_again(

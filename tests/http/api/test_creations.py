@@ -57,7 +57,6 @@ UNCOUNTED = {
         "/v1/responses/{response_id}/cancel",
     },
     "nobody has signed in yet": {"/api/sign-in/invitation", "/api/sign-in/invitation/accept"},
-    "reads": {"/api/agents/preview", "/api/agents/{agent_id}/preview"},
     "work on what is there": {
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         "/api/agents/{agent_id}/documents/{document_id}/retry",
@@ -76,6 +75,10 @@ def test_every_route_that_writes_counts_unless_it_is_listed_here():
     assert [path for (_, path), kind in kinds.items() if kind == "record"] == [
         "/api/conversations/{conversation_id}/executions"
     ]
+    assert {path for (_, path), kind in kinds.items() if kind == "trial"} == {
+        "/api/agents/preview",
+        "/api/agents/{agent_id}/preview",
+    }
 
 
 def url_of(route: Route, her: Alice) -> str:
@@ -144,7 +147,7 @@ async def test_beyond_the_rate_every_creation_is_refused_and_stores_nothing(api:
     assert (await her.client.put("/api/me/instructions", json={"text": ""})).status_code == 200
     tried = 0
     for route in WRITING:
-        if route.added == "creation":
+        if route.counts_per_minute:
             response = await her.client.request(route.method, url_of(route, her), json=body_of(route))
             assert response.status_code == 429, (route.path, response.text)
             assert response.headers["retry-after"] == "60", route.path

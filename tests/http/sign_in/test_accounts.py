@@ -196,6 +196,8 @@ async def test_without_sign_in_only_our_own_server_lets_anybody_in(settings: Set
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
                 error = refusal(await client.get("/api/me"), 403, "FORBIDDEN")
                 assert "threadkeep serve" in error["message"]
+                assert "create_app()" in error["message"]
+                assert "threadkeep invite NAME" in error["message"]
                 signed = {"Authorization": f"Bearer {make_token(settings.data)}"}
                 refusal(await client.get("/api/me", headers=signed), 403, "FORBIDDEN")
         server.should_exit = True
@@ -208,6 +210,8 @@ async def test_other_accounts_are_turned_away_with_a_sentence(here: Talk, monkey
     for path in ("/api/me", "/api/agents", "/api/conversations"):
         error = refusal(await here.client.get(path), 403, "FORBIDDEN")
         assert "account that runs this server" in error["message"]
+        for way in ("threadkeep invite NAME", "[sign_in.NAME]", "THREADKEEP_JWKS_URL"):
+            assert way in error["message"]
     refusal(await here.client.post("/api/agents", json={"name": "A"}), 403, "FORBIDDEN")
     assert (await here.client.get("/healthz")).status_code == 200
 

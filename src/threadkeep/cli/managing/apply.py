@@ -26,6 +26,7 @@ from threadkeep.client.errors import ClientError
 from threadkeep.domain.errors import (
     Conflict,
     PreconditionFailed,
+    RateLimited,
     RouteNotFound,
     ThreadkeepError,
     Unauthenticated,
@@ -34,6 +35,8 @@ from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
 SERVER_ERRORS = 500
+_NO_FAULTS = {Unauthenticated.code, RouteNotFound.code, RateLimited.code}
+"""What the server refuses whatever is in the files."""
 
 _FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
 _COLORS = {"+": "32", "-": "31", "~": "33", "!": "31"}
@@ -119,7 +122,7 @@ async def _plan(
             agent = named[0] if named else None
             steps.append(await _step(client, file, agent, others, overwrite=overwrite))
         except ClientError as exc:
-            if exc.code in {Unauthenticated.code, RouteNotFound.code} or exc.status >= SERVER_ERRORS:
+            if exc.code in _NO_FAULTS or exc.status >= SERVER_ERRORS:
                 raise
             faults.append(f"{file.place((exc.param or 'name').split('.'))}: {_located(exc)}")
     return steps, faults

@@ -22,6 +22,12 @@ from threadkeep.wire.inside import CONNECTION, INSIDE
 
 ROOT = 0
 
+WAYS = (
+    "invitations (THREADKEEP_INVITATIONS=on, then `threadkeep invite NAME`), an OpenID Connect provider (a "
+    "table [sign_in.NAME] in threadkeep.toml) or tokens (THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL)"
+)
+"""How an operator lets people sign in."""
+
 Who = User | str | None
 # Hosts annotate the argument as they like: a Request, or a WebSocket on `/ws`.
 CurrentUser = Callable[[Any], Who | Awaitable[Who]]
@@ -66,8 +72,8 @@ class LocalSignIn(SignInMethod):
         if CONNECTION not in marks:
             raise Forbidden(
                 "Without sign-in, only Threadkeep's own server (`threadkeep serve`) lets requests in: "
-                "others, such as `uvicorn`, don't say reliably where one comes from. Turn on sign-in with "
-                "THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL, or pass `current_user` to create_app()."
+                "others, such as `uvicorn`, don't say reliably where one comes from. Pass `current_user` to "
+                f"create_app(), or let people sign in with {WAYS}."
             )
         if self._accounts.are_known:
             await self._check_account(request)
@@ -86,7 +92,7 @@ class LocalSignIn(SignInMethod):
         if account not in {os.geteuid(), ROOT}:
             raise Forbidden(
                 "Only the account that runs this server can use it, because sign-in is off. The operator "
-                "can turn on sign-in with THREADKEEP_JWT_SECRET or THREADKEEP_JWKS_URL."
+                f"can let others sign in with {WAYS}."
             )
 
     async def _has_token(self, request: HTTPConnection) -> bool:
