@@ -32,6 +32,7 @@ from threadkeep.agents import (
     current_turn,
     tool,
 )
+from threadkeep.agents.foreign import ForeignTool
 from threadkeep.wire.programs import (
     AskClaim,
     CallClaim,
@@ -444,6 +445,32 @@ async def test_tools_can_be_called_by_the_code():
         ("weather", True, "read"),
         ("weather", False, "read"),
         ("plain_function", True, "write"),
+    ]
+
+
+async def test_a_frameworks_tool_is_given_its_arguments_as_they_are_and_told_apart_by_call_ids():
+    given: list[dict[str, Any]] = []
+
+    async def book(arguments: dict[str, Any]) -> str:
+        given.append(arguments)
+        return f"booked {arguments['seats']}"
+
+    schema = {"type": "object", "properties": {"seats": {"type": "string"}}}
+    foreign = ForeignTool(book, name="book", description="Books.", parameters=schema, access="ask")
+
+    @agent()
+    async def it(turn: Turn) -> str:
+        seats = {"seats": "two"}  # for the framework to refuse, not for us
+        calls = (turn.call(foreign, seats, call_id=id_) for id_ in ("call-1", "call-2"))
+        return ", ".join(await asyncio.gather(*calls))
+
+    peer = Peer(it, Journal(), Script())
+    assert (await peer.end()).text == "booked two, booked two"
+    assert given == [{"seats": "two"}, {"seats": "two"}]
+    steps = [it for it in peer.claimed if isinstance(it, StepClaim)]
+    assert [(it.name, it.call_id, it.access, it.schema) for it in steps] == [
+        ("book", "call-1", "ask", schema),
+        ("book", "call-2", "ask", schema),
     ]
 
 

@@ -49,6 +49,8 @@ class OutcomeUnknown(TurnError):
     """A step was cut off and may have taken effect; it was not repeated."""
 
     code = "OUTCOME_UNKNOWN"
+    for_model = "The call was interrupted and may have taken effect. Check before you repeat it."
+    """What a model reads of it that asked for the call."""
 
 
 class StepFailed(TurnError):
@@ -97,6 +99,11 @@ class Denied(TurnError):
     def reason(self) -> str:
         """Why, if somebody said so."""
         return str(self)
+
+    @property
+    def for_model(self) -> str:
+        """What a model reads of it that asked for the call."""
+        return f"The user denied the call. {self}".strip()
 
 
 class ModelFailed(TurnError):

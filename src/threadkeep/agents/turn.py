@@ -78,7 +78,6 @@ MOST_ROUNDS = 200
 MOST_READ = 100_000
 """How many characters of a result a model reads."""
 
-_UNKNOWN = "The call was interrupted and may have taken effect. Check before you repeat it."
 _YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
 
 _current_turn: ContextVar["Turn | None"] = ContextVar("current_turn", default=None)
@@ -353,10 +352,8 @@ class Turn(TurnFacts):
         """Calls a tool that the model asked for; what goes wrong is for the model to read."""
         try:
             text, is_error = await self._called_text(call, own), False
-        except Denied as exc:
-            text, is_error = f"The user denied the call. {exc}".strip(), True
-        except OutcomeUnknown:
-            text, is_error = _UNKNOWN, True
+        except (Denied, OutcomeUnknown) as exc:
+            text, is_error = exc.for_model, True
         except Exception as exc:
             if isinstance(exc, StepInsideStep):
                 raise
@@ -366,15 +363,23 @@ class Turn(TurnFacts):
     async def _called_text(self, call: ModelToolCall, own: Mapping[str, Tool[..., Any]]) -> str:
         if (tool := own.get(call.name)) is None:
             return (await self._call_server(call.name, call.arguments, call.id)).text
-        step = tool_step(tool, call.arguments, call.id, self._scope)
-        returned = await take(self._run, self._shared.steps, step)
+        returned = await self.call(tool, call.arguments, call_id=call.id)
         text = returned if isinstance(returned, str) else encode(returned).decode()
         return text if len(text) <= MOST_READ else f"{text[:MOST_READ]}\n[The rest is cut off.]"
 
     # Tools
 
-    async def call(self, tool: "str | GivenTool", arguments: Mapping[str, Any] | None = None) -> Any:
-        """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function."""
+    async def call(
+        self,
+        tool: "str | GivenTool",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        call_id: str | None = None,
+    ) -> Any:
+        """Calls a tool: of a server or of the client by name, which gives a CallReturned; or a function.
+
+        `call_id` is the id that a model gave the call, if one asked for it: it tells equal calls apart.
+        """
         tool = tool if isinstance(tool, str) else as_tool(tool)
         name = tool if isinstance(tool, str) else tool.name
         try:
@@ -382,8 +387,8 @@ class Turn(TurnFacts):
         except Unstorable as exc:
             raise NotJson(f"The arguments of `{name}` can't be written as JSON: {exc}.") from exc
         if isinstance(tool, Tool):
-            return await take(self._run, self._shared.steps, tool_step(tool, given, None, self._scope))
-        return await self._call_server(tool, given, None)
+            return await take(self._run, self._shared.steps, tool_step(tool, given, call_id, self._scope))
+        return await self._call_server(tool, given, call_id)
 
     async def _call_server(self, tool: str, arguments: dict[str, Any], call_id: str | None) -> CallReturned:
         def make(id_: int) -> CallClaim:
