@@ -134,7 +134,7 @@ async def says_a_number(turn: Turn) -> None:
         (steps_in_a_call, "not what a call returns"),
         (misspells_an_effect, "`effect` is one of read, idempotent, write; not 'reads'."),
         (retries_a_write, "is a write, which is never repeated by itself"),
-        (says_a_number, "A turn shows texts; this is a int. Use `str(…)`."),
+        (says_a_number, "A turn shows texts; this is an int. Use `str(…)`."),
     ],
 )
 async def test_what_newcomers_get_wrong_is_explained_in_the_log(
@@ -202,7 +202,7 @@ async def test_a_state_that_cannot_be_stored_fails_the_turn():
 
     end = await fails(it)
     assert end.error is not None
-    assert "`turn.state` can't be stored: it contains a object" in end.error.message
+    assert "`turn.state` can't be stored: it contains an object" in end.error.message
 
 
 # What it leaves running
@@ -530,7 +530,7 @@ async def test_texts_are_cleaned_and_what_is_none_is_refused():
     async def it(turn: Turn) -> None:
         await turn.say("a\0b\ud800")
         await turn.say("")
-        with pytest.raises(TurnMisused, match="this is a int"):
+        with pytest.raises(TurnMisused, match="this is an int"):
             await turn.say(5)  # type: ignore[arg-type]
 
     _, journal = await run_once(it)

@@ -644,7 +644,7 @@ async def test_a_generator_shows_what_it_yields_and_returns_the_text():
     assert await seen(streams, 3) == "0 1 2 "
     assert await seen(streams_in_a_thread, 3) == "0 1 2 "
     assert await seen(returns_something_else) == {"value": 1}
-    assert "yielded a int" in str(await seen(yields_a_number))
+    assert "yielded an int" in str(await seen(yields_a_number))
 
 
 async def test_what_a_generator_said_before_it_was_cut_off_is_superseded():

@@ -416,14 +416,18 @@ def test_failing_model_is_told_and_the_talk_goes_on(server: Talk, model: Scripte
     assert done.stdout.splitlines()[-1] == "OK."
 
 
-def test_without_a_server_the_data_folder_is_served_for_the_talk(model: ScriptedModel, tmp_path: Path):
+def test_without_a_server_the_data_folder_is_served_for_the_talk_and_that_is_said(
+    model: ScriptedModel, tmp_path: Path
+):
     with closed_port() as url:
         own = settings_for(model, port=url.rpartition(":")[2])
         done = piped(tmp_path, "Why?\n", "--data", "data", settings=own)
         assert done.returncode == 0, done.stderr
+        assert done.stderr == f"No server at {url}. Starting with a new data folder, ./data\n"
         assert done.stdout.splitlines()[-1] == "OK."
         again = piped(tmp_path, "", "--data", "data", "--agent", "Assistant", settings=own)
-        assert (again.returncode, again.stderr) == (0, "")
+        assert again.returncode == 0
+        assert again.stderr == f"No server at {url}. Using the data folder ./data\n"
         with serving(tmp_path, **settings_for(model)) as server:
             assert [it["content"] for it in main_messages(server.url)] == ["Why?", "OK."]
             busy = piped(tmp_path, "Why?\n", "--data", "data", settings=own)

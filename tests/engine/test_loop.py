@@ -477,7 +477,7 @@ async def test_call_that_does_not_fit_the_schema_is_told_and_the_tool_does_not_r
     )
     events = await run(gateway, tools)
     assert [(it.status, it.error) for it in results(events).values()] == [
-        ("error", "The arguments don't match the tool's schema. $.city: 5 is not of type 'string'"),
+        ("error", "The arguments don't match the tool's schema. `city` has to be a text; it is 5."),
         ("ok", None),
     ]
     assert tools.calls == [("weather", {"city": "北京"})]

@@ -23,6 +23,7 @@ from threadkeep.agents.values import (
     class_of,
     decode,
     encode,
+    with_article,
 )
 from threadkeep.wire.programs import (
     Run,
@@ -177,8 +178,8 @@ class _Attempts:
                     result = piece
                 case _:
                     raise StepResultInvalid(
-                        f"{self._step.name} yielded a {class_of(piece)}; it can yield texts, Thought, "
-                        "Usage and Result."
+                        f"{self._step.name} yielded {with_article(class_of(piece))}; it can yield texts, "
+                        "Thought, Usage and Result."
                     )
         return result.value if result is not None else "".join(texts)
 
@@ -189,7 +190,7 @@ class _Attempts:
         except Unstorable as exc:
             kind = class_of(value)
             raise StepResultInvalid(
-                f"{step.name} returned a {kind}, which can't be stored",
+                f"{step.name} returned {with_article(kind)}, which can't be stored",
                 str(exc),
                 "Return plain values, dataclasses, pydantic or msgspec values.",
             ) from exc

@@ -21,7 +21,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
     def of_pydantic(inner: type) -> dict[str, Any]:
         if not is_pydantic(inner):
-            raise TypeError(f"A {name_of(inner)} has no JSON schema.")
+            raise TypeError(f"The class {name_of(inner)} has no JSON schema.")
         schema = cast("Any", inner).model_json_schema()
         parts.update(schema.pop("$defs", {}))
         return schema

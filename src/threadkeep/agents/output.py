@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from threadkeep.agents.errors import TurnMisused
+from threadkeep.agents.values import with_article
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     MOST_UNACKNOWLEDGED_BYTES,
@@ -19,7 +20,9 @@ from threadkeep.wire.programs import (
 def text_item(kind: type[TextItem | ThoughtItem | NoticeItem], text: object) -> OutputItem:
     """A text to show; refuses what is none."""
     if not isinstance(text, str):
-        raise TurnMisused(f"A turn shows texts; this is a {type(text).__qualname__}. Use `str(…)`.")
+        raise TurnMisused(
+            f"A turn shows texts; this is {with_article(type(text).__qualname__)}. Use `str(…)`."
+        )
     return kind(storable(text))
 
 

@@ -28,7 +28,7 @@ from threadkeep.agents.output import Outputs
 from threadkeep.agents.replies import Reply
 from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
-from threadkeep.agents.values import Unstorable, as_sent
+from threadkeep.agents.values import Unstorable, as_sent, with_article
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
@@ -149,8 +149,8 @@ class FunctionRun:
         elif isinstance(returned, str) and self._has_just_shown(returned):
             returned = None
         if returned is not None and not isinstance(returned, str):
-            kind = type(returned).__qualname__
-            raise TurnMisused(f"Agent {self.agent.key!r} returned a {kind}; return a text, or nothing.")
+            kind = with_article(type(returned).__qualname__)
+            raise TurnMisused(f"Agent {self.agent.key!r} returned {kind}; return a text, or nothing.")
         return End("completed", text=storable(returned) if returned else None, state=self.changed_state())
 
     def _has_just_shown(self, text: str) -> bool:

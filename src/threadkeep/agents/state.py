@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from threadkeep.agents.errors import NotJson, StateReadOnly
+from threadkeep.agents.values import with_article
 from threadkeep.wire.programs import NOTHING
 
 MOST_STATE_BYTES = 8 * 1024 * 1024
@@ -57,7 +58,7 @@ def _escaped(value: Any) -> Any:
 def _as_json(value: object) -> dict[str, str]:
     if isinstance(value, bytes | bytearray):
         return {_BYTES: base64.b64encode(value).decode()}
-    raise TypeError(f"it contains a {type(value).__qualname__}")
+    raise TypeError(f"it contains {with_article(type(value).__qualname__)}")
 
 
 def _from_json(found: dict[str, Any]) -> Any:

@@ -121,6 +121,11 @@ def class_of(value: object) -> str:
     return name_of(type(value))
 
 
+def with_article(kind: str) -> str:
+    """The name of a class in a sentence: an int, a dict."""
+    return f"{'an' if kind[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {kind}"
+
+
 def is_pydantic(kind: object) -> bool:
     """Whether a class is a pydantic model. If nothing has loaded pydantic, none is."""
     pydantic = sys.modules.get("pydantic")
@@ -131,13 +136,13 @@ def is_pydantic(kind: object) -> bool:
 def _as_json(value: Any) -> Any:
     if is_pydantic(value.__class__):
         return value.model_dump(mode="json")
-    raise Unstorable(f"a {class_of(value)} isn't JSON")
+    raise Unstorable(f"{with_article(class_of(value))} isn't JSON")
 
 
 def _from_json(kind: type, value: Any) -> Any:
     if is_pydantic(kind):
         return cast("Any", kind).model_validate(value)
-    raise TypeError(f"a {name_of(kind)} can't be made from JSON")
+    raise TypeError(f"{with_article(name_of(kind))} can't be made from JSON")
 
 
 def _refuse_nan(value: object) -> None:

@@ -5,9 +5,11 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterable
 from concurrent.futures import wait
 from contextlib import AsyncExitStack
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import UNSET
@@ -102,11 +104,21 @@ async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None,
     if url is None and not await client.is_there():
         from threadkeep.cli.embedded import embedded  # noqa: PLC0415 - a whole server takes long to load
 
+        is_new = not settings.data.exists()
         own = await stack.enter_async_context(embedded(settings))
+        print(without_server(address, settings.data, is_new=is_new), file=sys.stderr)
         if not settings.signs_in:
             token = await asyncio.to_thread(make_token, settings.data)
         client = await stack.enter_async_context(Client(own, token=token))
     return client
+
+
+def without_server(address: str, data: Path, *, is_new: bool) -> str:
+    """What a command says that has found no server."""
+    folder = f"./{data}" if data.parent == Path() and data.name else str(data)
+    if is_new:
+        return f"No server at {address}. Starting with a new data folder, {folder}"
+    return f"No server at {address}. Using the data folder {folder}"
 
 
 def leave(loop: LoopThread, stack: AsyncExitStack) -> None:

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, cast
 
 from threadkeep.ports.schemas import NOT_CHECKED
+from threadkeep.schemas.sentences import sentence
 from threadkeep.schemas.work import Budget, TooMuchWork, Unlimited
 
 MOST_PROBLEMS = 3
@@ -36,8 +37,14 @@ def find_problem(schema: Mapping[str, Any], value: Any, work: Budget | Unlimited
         return NOT_CHECKED
     except Exception:  # noqa: BLE001 - whatever a stranger's schema can cause
         return None
-    problems = (f"{error.json_path}: {error.message}"[:MOST_PROBLEM_CHARACTERS] for error in errors)
-    return "; ".join(problems) or None
+    return " ".join(_said(error)[:MOST_PROBLEM_CHARACTERS] for error in errors) or None
+
+
+def _said(error: Any) -> str:
+    try:
+        return sentence(error)
+    except Exception:  # noqa: BLE001 - whatever a stranger's schema can cause
+        return f"{error.json_path}: {error.message}."
 
 
 def _errors(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
