@@ -85,8 +85,8 @@ class Scene:
             if number == signal.SIGSTOP:
                 problem = problem or await _wake(first, second.client, course, effects)
             outcome = "ended" if done else crash.outcome
-            again = f", {', '.join(crash.again)} again" if crash.again else ""
-            return Interrupted(at, self.database, number, outcome + again, problem)
+            extra = f", extra call of {', '.join(crash.extra_calls)}" if crash.extra_calls else ""
+            return Interrupted(at, self.database, number, outcome + extra, problem)
 
     async def lose(self) -> str:
         """Loses the turn's process four times in a row."""

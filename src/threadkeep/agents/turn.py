@@ -414,7 +414,7 @@ class Turn(TurnFacts):
             raise TurnError(f"The user's answer doesn't fit the question: {exc}.") from exc
 
     async def approve(self, message: str) -> bool:
-        """Asks the user for a yes or a no; no answer is a no."""
+        """Asks the user for a yes or a no; to decline is a no."""
         return await self._ask(message, _YES_OR_NO) == "yes"
 
     async def _ask(self, message: str, schema: dict[str, Any] | None) -> Any:

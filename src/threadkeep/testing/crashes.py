@@ -52,8 +52,8 @@ class Crash:
     """What continued the turn."""
     run: AgentRun | None
     """None if the turn ended without that commit."""
-    again: tuple[str, ...] = ()
-    """The steps that ran more often than without a crash."""
+    extra_calls: tuple[str, ...] = ()
+    """The steps that were called more often than without a crash: a second time, or only because of it."""
     problem: str | None = None
 
     @property
@@ -93,7 +93,7 @@ class CrashReport:
             raise AssertionError("Nothing was tried: `only` names no commit of the turn.")
 
     def __str__(self) -> str:
-        rows = [("", "crash", "continued by", "ran again", "ended"), *map(_row, self.crashes)]
+        rows = [("", "crash", "continued by", "extra calls", "ended"), *map(_row, self.crashes)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
         return "\n".join(lines)
@@ -101,7 +101,7 @@ class CrashReport:
 
 def _row(crash: Crash) -> tuple[str, ...]:
     code = f"{crash.code.key} {crash.code.version}"
-    return str(crash.commit), str(crash.position), code, ", ".join(crash.again), crash.outcome
+    return str(crash.commit), str(crash.position), code, ", ".join(crash.extra_calls), crash.outcome
 
 
 async def crash_everywhere(
@@ -350,8 +350,8 @@ class Courses:
         self, commit: int, position: Position, code: Agent, run: AgentRun, effects: Effects
     ) -> Crash:
         """A run with a crash, beside the one without."""
-        again = tuple(sorted(effects.counts - self._counts))
-        return Crash(commit, position, code, run, again, self._problem(run, code, effects))
+        extra_calls = tuple(sorted(effects.counts - self._counts))
+        return Crash(commit, position, code, run, extra_calls, self._problem(run, code, effects))
 
     def _problem(self, run: AgentRun, code: Agent, effects: Effects) -> str | None:
         for name in sorted(effects.writes):

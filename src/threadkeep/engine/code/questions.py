@@ -61,7 +61,7 @@ class Question:
 
 
 async def ask(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
-    """Asks the user what the program wants to know; no answer is `null`."""
+    """Asks the user what the program wants to know; `null` if they decline."""
     begun = code.begun(open_, "ask", "question", "read")
     if open_.key not in code.state.begun:
         code.outlet.emit(begun)
