@@ -1,11 +1,11 @@
-"""The README's agent works as its recording shows (`python -m tests.browser.crash`)."""
+"""The README's agent is the tutorial's, and works as recorded (`python -m tests.browser.crash`)."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, blocks
+from tests.docs.pages import DOCS, ROOT, blocks
 from threadkeep.agents import Agent
 from threadkeep.testing import crash_everywhere, run_agent
 
@@ -27,9 +27,18 @@ async def booked(order: object) -> None:
     """What the bank does in a test."""
 
 
+def shop_of(page: Path) -> str:
+    (code,) = (block.code for block in blocks(page) if block.file == "shop.py")
+    return code
+
+
+def test_tutorial_begins_with_the_agent_of_the_readme():
+    assert shop_of(DOCS / "agents-in-code.md") == shop_of(ROOT / "README.md")
+
+
 @pytest.fixture
 def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Agent:
-    (code,) = (block.code for block in blocks(ROOT / "README.md") if block.file == "shop.py")
+    code = shop_of(ROOT / "README.md")
     (tmp_path / "bank.py").write_text(BANK)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.delitem(sys.modules, "bank", raising=False)

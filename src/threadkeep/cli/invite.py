@@ -19,7 +19,9 @@ from threadkeep.settings import Settings
 def add_invite(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
     runs(command, _invite)
-    command.add_argument("name", help="whom to invite, for example ann, who becomes the user invited:ann")
+    command.add_argument(
+        "name", help="the name of a person, for example ann, who becomes the user invited:ann"
+    )
     command.add_argument("--admin", action="store_true", help="make them an admin")
     command.add_argument(
         "--ttl",

@@ -11,7 +11,7 @@ from threadkeep.wire.view import CreatedAt, Id, OwnId, Time, View, rfc3339, time
 
 
 class ActAsView(View, frozen=True, kw_only=True):
-    """For whom a key acts."""
+    """The users that a key acts for."""
 
     realm: Annotated[str, Meta(description="What the ids of its users begin with; empty for every user.")]
 

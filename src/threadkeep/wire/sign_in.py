@@ -32,7 +32,7 @@ class SignInView(View, frozen=True, kw_only=True):
 class InvitationOfferView(View, frozen=True, kw_only=True, omit_defaults=True):
     """What an invitation's link offers to whoever opens it."""
 
-    user_id: Annotated[str, Meta(description="The user whom the link signs in.")]
+    user_id: Annotated[str, Meta(description="The user that the link signs in.")]
     name: Annotated[str, Meta(description="What to call them until more is known.")]
     role: Annotated[UserRole, Meta(description="What they become: user or admin.")]
     expires_at: Annotated[Time, Meta(description="Until when it can be accepted, in UTC.")]
@@ -55,7 +55,7 @@ class InvitationView(View, frozen=True, kw_only=True, omit_defaults=True):
     """An invitation that nobody has accepted yet, without its link."""
 
     id: OwnId
-    user_id: Annotated[str, Meta(description="The user whom the link signs in.")]
+    user_id: Annotated[str, Meta(description="The user that the link signs in.")]
     role: Annotated[UserRole, Meta(description="What they become: user or admin.")]
     created_at: CreatedAt
     expires_at: Annotated[Time, Meta(description="Until when it can be accepted, in UTC.")]

@@ -223,7 +223,7 @@ class RunningTurnView(View, frozen=True, kw_only=True):
     worker: Annotated[
         str | None, Meta(description="Of an agent in code: the process that runs the program.")
     ] = None
-    waits_for: Annotated[WaitsFor | None, Meta(description="Whom it waits for: a person or a worker.")] = None
+    waits_for: Annotated[WaitsFor | None, Meta(description="What it waits for: a person or a worker.")] = None
 
 
 class ProgramView(View, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ const en = {
   },
   allAgents: "All agents",
   someAgents: "Only some, and the conversations with them",
-  forWhom: "For whom it acts",
+  forWhom: "Who it acts for",
   forYou: "You",
   forUsers: "Users of an application",
   forUsersHint: "Its server names one with each request. Never put such a key into a browser.",

@@ -45,7 +45,7 @@ Kind = Literal["create", "change", "keep", "conflict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class AgentPlan:
     """What becomes of one agent."""
 
     file: AgentFile
@@ -75,39 +75,39 @@ def add_apply(command: argparse.ArgumentParser) -> None:
 async def _apply(client: Client, given: argparse.Namespace) -> int:
     files, faults = read_all(found_in(given.files))
     if not faults:
-        steps, faults = await _plan(client, files, overwrite=given.overwrite)
+        plans, faults = await _plan(client, files, overwrite=given.overwrite)
     else:
-        steps = []
+        plans = []
     if faults:
         _complain(faults)
         return 1
-    for step in steps:
-        _show(step)
-    if any(step.kind == "conflict" for step in steps):
+    for plan in plans:
+        _show(plan)
+    if any(plan.kind == "conflict" for plan in plans):
         print(
             "Nothing was applied: agents marked with ! were changed elsewhere. To keep those changes, put "
             "them into the file (`threadkeep agent show NAME --toml`); to discard them, add --overwrite.",
             file=sys.stderr,
         )
         return 1
-    if any(step.requires_token for step in steps):
+    if any(plan.requires_token for plan in plans):
         print(f"! An agent runs a program. {PROGRAM_NOTE}")
-    writing = [step for step in steps if step.kind != "keep"]
+    writing = [plan for plan in plans if plan.kind != "keep"]
     if given.dry_run:
         return 0
     if writing and not confirm(f"Apply to {_count(len(writing))}?", yes=given.yes):
         print("Nothing was applied.")
         return 1
-    return await _write(client, steps)
+    return await _write(client, plans)
 
 
 async def _plan(
     client: Client, files: Sequence[AgentFile], *, overwrite: bool
-) -> tuple[list[Step], list[str]]:
+) -> tuple[list[AgentPlan], list[str]]:
     """What to do, as the server says it; or what it doesn't accept."""
     agents = [it async for it in client.agents()]
     me = (await client.me()).id
-    steps: list[Step] = []
+    plans: list[AgentPlan] = []
     faults: list[str] = []
     for file in files:
         same = [it for it in agents if it.name.casefold() == file.name.casefold()]
@@ -120,12 +120,12 @@ async def _plan(
             continue
         try:
             agent = named[0] if named else None
-            steps.append(await _step(client, file, agent, others, overwrite=overwrite))
+            plans.append(await _plan_agent(client, file, agent, others, overwrite=overwrite))
         except ClientError as exc:
             if exc.code in _NO_FAULTS or exc.status >= SERVER_ERRORS:
                 raise
             faults.append(f"{file.place((exc.param or 'name').split('.'))}: {_located(exc)}")
-    return steps, faults
+    return plans, faults
 
 
 def _located(error: ClientError) -> str:
@@ -133,15 +133,15 @@ def _located(error: ClientError) -> str:
     return f"{field}{error.message}"
 
 
-async def _step(
+async def _plan_agent(
     client: Client, file: AgentFile, agent: AgentView | None, others: Sequence[str], *, overwrite: bool
-) -> Step:
+) -> AgentPlan:
     fields = file.body if agent is None else _replacing(agent, file.body)
     preview = await client.preview_agent(fields, agent_id=agent and agent.id)
     kind: Kind = "create" if agent is None else "change" if preview.changes else "keep"
     if kind == "change" and not overwrite and agent and agent.version != agent.applied_version:
         kind = "conflict"
-    return Step(
+    return AgentPlan(
         file=file,
         agent=agent,
         others=others,
@@ -174,46 +174,46 @@ def _nulled(now: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]
     return {**gone, **kept}
 
 
-async def _write(client: Client, steps: Sequence[Step]) -> int:
+async def _write(client: Client, plans: Sequence[AgentPlan]) -> int:
     """Stores the agents one by one, each if nobody has changed it since it was shown."""
     done = 0
-    for step in steps:
+    for plan in plans:
         try:
-            done += await _write_one(client, step)
+            done += await _write_one(client, plan)
         except ThreadkeepError as exc:
             if exc.code in {PreconditionFailed.code, Conflict.code}:
                 print(
-                    f"! {step.file.name}: somebody has just created or changed it, so it was not "
+                    f"! {plan.file.name}: somebody has just created or changed it, so it was not "
                     "overwritten. Run the command again to see the difference.",
                     file=sys.stderr,
                 )
             else:
-                print(f"! {step.file.place(())}: {exc.message}", file=sys.stderr)
+                print(f"! {plan.file.place(())}: {exc.message}", file=sys.stderr)
             print(f"Applied to {_count(done)} before that; the command can be repeated.", file=sys.stderr)
             return 1
     print(f"Applied to {_count(done)}." if done else "Nothing to change.")
     return 0
 
 
-async def _write_one(client: Client, step: Step) -> int:
+async def _write_one(client: Client, plan: AgentPlan) -> int:
     """Stores one agent; returns how many changed, as its user sees it."""
-    if step.agent is None:
+    if plan.agent is None:
         try:
-            await _create(client, step.file.body)
+            await _create(client, plan.file.body)
         except ClientError as exc:
             if exc.code != Conflict.code:
                 raise
             # The same command may run elsewhere, too, and have created the same agent a moment ago.
-            again, _ = await _plan(client, [step.file], overwrite=False)
+            again, _ = await _plan(client, [plan.file], overwrite=False)
             if not again or again[0].kind != "keep":
                 raise
             return await _write_one(client, again[0])
         return 1
-    version = step.agent.version
-    if step.kind == "keep" and version == step.agent.applied_version:
+    version = plan.agent.version
+    if plan.kind == "keep" and version == plan.agent.applied_version:
         return 0
-    await client.update_agent(step.agent.id, {**step.fields, "applied": True}, version=version)
-    return int(step.kind != "keep")
+    await client.update_agent(plan.agent.id, {**plan.fields, "applied": True}, version=version)
+    return int(plan.kind != "keep")
 
 
 async def _create(client: Client, fields: Mapping[str, Any]) -> None:
@@ -243,17 +243,17 @@ def _count(number: int) -> str:
     return f"{number} agent{'' if number == 1 else 's'}"
 
 
-def _show(step: Step) -> None:
+def _show(plan: AgentPlan) -> None:
     mark, what = {
         "create": ("+", "new"),
         "change": ("~", "changes"),
         "keep": ("=", "nothing to change"),
         "conflict": ("!", "changed elsewhere since it was last applied"),
-    }[step.kind]
-    _print(mark, f"{mark} {step.file.name} ({step.file.path}): {what}")
-    if step.kind == "create" and step.others:
-        _print("!", f"    {', '.join(step.others)} already has an agent of this name, which stays as it is")
-    for change in step.changes:
+    }[plan.kind]
+    _print(mark, f"{mark} {plan.file.name} ({plan.file.path}): {what}")
+    if plan.kind == "create" and plan.others:
+        _print("!", f"    {', '.join(plan.others)} already has an agent of this name, which stays as it is")
+    for change in plan.changes:
         _show_change(change)
 
 

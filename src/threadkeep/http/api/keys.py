@@ -16,7 +16,7 @@ from threadkeep.wire.view import PageView
 
 
 class ActAsBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """For whom a key acts."""
+    """The users that a key acts for."""
 
     realm: Annotated[
         str,

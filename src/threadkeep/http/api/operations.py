@@ -72,6 +72,6 @@ async def delete_user(request: RequestContext, *, user_id: str) -> None:
     """Permanently delete a user and all their data. For that user, and for admins.
 
     A key that acts for an application's users and has `mayDelete` can delete each user of its realm; one
-    without a realm only the user whom the request names.
+    without a realm only the user that the request names.
     """
     await request.services.users.delete(request.user, user_id)

@@ -49,7 +49,7 @@ async def get_sign_in(request: RequestContext) -> SignInView:
 
 
 async def read_invitation(request: RequestContext, *, body: InvitationBody) -> InvitationOfferView:
-    """Read what an invitation's link offers, and to whom. This changes nothing: a person must accept it."""
+    """Read what an invitation's link offers, and who it is for. Changes nothing: a person must accept it."""
     attempts, address = request.services.attempts, _address(request)
     attempts.check(address)
     try:

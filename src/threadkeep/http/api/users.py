@@ -20,7 +20,7 @@ from threadkeep.wire.views import MovableView, movable_view
 
 
 class NewInvitationBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Whom to invite."""
+    """The person to invite."""
 
     user: Annotated[
         str,
@@ -35,7 +35,7 @@ class NewInvitationBody(Struct, frozen=True, kw_only=True, rename="camel", forbi
 async def create_invitation(request: RequestContext, *, body: NewInvitationBody) -> NewInvitationView:
     """Invite somebody: whoever opens the link first becomes the user `invited:NAME`. For admins.
 
-    For a user whom an invitation made before, it is a new way in, which ends their other sessions. It
+    For a user that an invitation made before, it is a new way in, which ends their other sessions. It
     replaces links for the same user that nobody has used.
     """
     role = UserRole.ADMIN if body.admin else UserRole.USER

@@ -20,12 +20,12 @@ export interface AcceptedView {
   role: UserRole;
 }
 
-/** For whom a key acts. */
+/** The users that a key acts for. */
 export interface ActAsBody {
   realm: string;
 }
 
-/** For whom a key acts. */
+/** The users that a key acts for. */
 export interface ActAsView {
   realm: string;
 }
@@ -1090,7 +1090,7 @@ export interface NewConversationBody {
   agentId: string;
 }
 
-/** Whom to invite. */
+/** The person to invite. */
 export interface NewInvitationBody {
   user: string;
   admin?: boolean;
