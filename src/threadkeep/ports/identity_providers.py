@@ -23,7 +23,7 @@ class IdentityProvider(Protocol):
         ...
 
     async def refresh(self, token: Secret, subject: str) -> Identified:
-        """Who a user is now; GrantRefused if the provider no longer knows them."""
+        """Who a user is now; GrantRefused if the provider doesn't take the token."""
         ...
 
     async def close(self) -> None:

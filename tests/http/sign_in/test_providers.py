@@ -1,6 +1,7 @@
 """People sign in with an OpenID Connect provider: a real one, behind a proxy that can lie."""
 
 from collections.abc import AsyncIterator, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -27,7 +28,7 @@ from threadkeep.doctor.providers import check_providers
 BACK = "/oauth/sign-in/work"
 START = f"{BACK}/start"
 OTHER = "/oauth/sign-in/other"
-LATER_MS = 13 * 60 * 60 * 1000
+HOUR_MS = 60 * 60 * 1000
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +131,11 @@ async def inside(api: Api) -> Any:
     return sign_ins._providers["work"]
 
 
-async def pass_half_a_day(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hourly job, thirteen hours from now."""
+async def pass_half_a_day(api: Api, monkeypatch: pytest.MonkeyPatch, hours: int = 13) -> None:
+    """The hourly job, so many hours from now."""
     sign_ins: Any = (await api.app.services()).provider_sign_ins
     now = sign_ins._clock
-    monkeypatch.setattr(sign_ins, "_clock", lambda: now() + LATER_MS)
+    monkeypatch.setattr(sign_ins, "_clock", lambda: now() + hours * HOUR_MS)
     await sign_ins.refresh_due()
 
 
@@ -385,6 +386,12 @@ async def test_same_person_of_two_providers_is_two_users(api: Api, provider: Pro
     assert second["name"] == first["name"]
 
 
+async def suspended(api: Api) -> set[str]:
+    """Who is kept out, as admins see it."""
+    users = (await api.as_user("root", admin=True).get("/api/admin/users")).json()["items"]
+    return {it["id"] for it in users if "suspendedAt" in it}
+
+
 async def test_role_and_groups_are_those_of_today(
     api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ):
@@ -416,12 +423,57 @@ async def test_user_whom_the_provider_no_longer_knows_is_kept_out(
     for client in (ann, program):
         refusal(await client.get("/api/conversations"), 401, "UNAUTHENTICATED")
     admin = api.as_user("root", admin=True)
-    known = {it["id"]: it for it in (await admin.get("/api/admin/users")).json()["items"]}
-    assert known[id_]["suspendedAt"]
+    assert await suspended(api) == {id_}
     (entry,) = [
         it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["action"] == "suspend_user"
     ]
     assert entry["details"] == {"userId": id_, "provider": "work"}
+
+
+async def test_lost_answer_of_a_provider_ends_sessions_and_keys_only_if_nobody_signs_in_again(
+    api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch
+):
+    """What a provider says of a token that it has replaced, it also says of users whom it has removed."""
+    people: dict[str, tuple[str, httpx.AsyncClient, httpx.AsyncClient]] = {}
+    for person in ("ann", "bob"):
+        provider.describe(person)
+        client = await signed_in(api, person)
+        made = (await client.post("/api/keys", json={"name": "k", "scopes": ["read"]})).json()
+        program = api.client(Authorization=f"Bearer {made['key']}")
+        people[person] = (await me(client))["id"], client, program
+    provider.loses_replies = True
+    await pass_half_a_day(api, monkeypatch)
+    provider.loses_replies = False
+    for id_, client, _ in people.values():
+        assert (await me(client))["id"] == id_
+    provider.remove("bob")  # nobody has asked about him since
+    await pass_half_a_day(api, monkeypatch, hours=1)
+    for _, client, program in people.values():
+        refusal(await client.get("/api/me"), 401, "UNAUTHENTICATED")
+        assert (await program.get("/api/me")).status_code == 200, "the program goes on meanwhile"
+    assert await suspended(api) == set()
+    ann, bob = people["ann"], people["bob"]
+    await sign_in(ann[1], "ann")
+    await pass_half_a_day(api, monkeypatch, hours=10)
+    assert await suspended(api) == {bob[0]}, "within a day of the provider's last good answer"
+    assert (await me(ann[1]))["id"] == ann[0]
+    assert (await ann[2].get("/api/me")).status_code == 200
+    refusal(await bob[2].get("/api/me"), 401, "UNAUTHENTICATED")
+
+
+@ONLY_SQLITE
+async def test_user_who_may_no_longer_sign_in_is_kept_out_at_once(
+    api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch
+):
+    """Who is asked for by name and refused by a rule is refused beyond doubt."""
+    rules: Any = (await api.app.services()).provider_sign_ins
+    provider.describe("ann", groups=["staff"])
+    ann = await signed_in(api)
+    id_ = (await me(ann))["id"]
+    admission = replace(rules._providers["work"].admission, allowed_groups=frozenset({"sales"}))
+    monkeypatch.setattr(rules._providers["work"], "_admission", admission)
+    await pass_half_a_day(api, monkeypatch)
+    assert await suspended(api) == {id_}
 
 
 @ONLY_SQLITE
@@ -432,11 +484,14 @@ async def test_suspension_by_the_provider_ends_with_a_sign_in_but_not_an_admins(
     ann = await signed_in(api)
     id_ = (await me(ann))["id"]
     provider.replaced = {"/token/": lambda it: {"error": "invalid_grant"}}
-    await pass_half_a_day(api, monkeypatch)
+    for _ in range(2):
+        await pass_half_a_day(api, monkeypatch)
+    assert await suspended(api) == {id_}
     refusal(await ann.get("/api/me"), 401, "UNAUTHENTICATED")
     provider.tell_truth()
     await sign_in(ann)
     assert (await me(ann))["id"] == id_
+    assert await suspended(api) == set()
     admin = api.as_user("root", admin=True)
     await admin.post(f"/api/admin/users/{id_}/suspend")
     assert problem(await sign_in(browser(api))) == "suspended"

@@ -116,3 +116,28 @@ async def test_users_whom_nobody_has_confirmed_lose_their_sessions_with_that_pro
     await store.grants.end_unchecked(NOW)
     assert [it.way for it in await sessions(store)] == ["invitation"]
     assert len(await sessions(store, "2")) == 1  # that one ends by itself
+
+
+async def test_user_whose_token_is_refused_is_suspended_in_time_unless_they_sign_in(database: Database):
+    store = await store_on(database, SecretBox([OLD]))
+    for subject in ("1", "2", "3"):
+        await sign_in(store, subject=subject)
+        grant = await due(store)
+        assert grant
+        assert await store.grants.refuse(grant, "oidc:work", ends_after=DAY_MS)
+        assert await sessions(store, subject) == []
+        assert await due(store) is None, "nobody asks with it again"
+        assert not await store.grants.refuse(grant, "oidc:work", ends_after=DAY_MS)
+    await sign_in(store, subject="1")
+    again = await sign_in(store, token=None, subject="2")
+    assert again.ends_at == NOW + DAY_MS, "there is nothing to ask with"
+    assert await store.grants.refused_for_long("work", LATER - 1) == []
+    assert await store.grants.refused_for_long("other", LATER) == []
+    (grant,) = await store.grants.refused_for_long("work", LATER)
+    assert grant.user_id == "work|3"
+    await store_on(database, SecretBox([NEW, OLD]))  # another key changes nothing about that
+    assert await store.grants.refused_for_long("work", LATER) == [grant]
+    assert await store.grants.lose(grant, LATER, entry())
+    assert await store.grants.refused_for_long("work", LATER) == []
+    found = await store.known_users.find(grant.user_id)
+    assert found and found.suspended_at == LATER

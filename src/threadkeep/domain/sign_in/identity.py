@@ -16,7 +16,8 @@ PROVIDER = "oidc:"
 """What the way of a session begins with that a provider began."""
 REFRESHED_EVERY_MS = DAY_MS // 2
 MOST_UNREFRESHED_MS = DAY_MS - 60 * 60 * 1000
-"""A session ends if its provider hasn't confirmed its user for so long: a day, with the hour of the job."""
+"""If its provider hasn't confirmed its user for so long, a session ends; and the user is suspended if it has
+refused to meanwhile. A day, with the hour of the job."""
 MOST_GROUPS = 200
 """So many of a person's groups are kept. Who may come in is decided by all of them."""
 MOST_GROUP_CHARACTERS = 200
@@ -48,7 +49,11 @@ class SignInProblem(Exception):
 
 
 class GrantRefused(Exception):
-    """The provider no longer gives anything for a refresh token: it no longer knows its user."""
+    """The provider no longer gives anything for a refresh token.
+
+    It may no longer know its user. Or the token was replaced, and the answer with the new one was lost on its
+    way; or it has ended.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

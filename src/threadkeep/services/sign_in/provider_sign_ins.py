@@ -143,6 +143,9 @@ class ProviderSignIns:
                 except SignInProblem as exc:
                     log.warning("couldn't ask the sign-in provider %s about a user: %s", name, exc.detail)
                     failures += MOST_FAILURES if exc.problem == "unreachable" else 1
+            while refused := await self._store.grants.refused_for_long(name, self._clock()):
+                for grant in refused:
+                    await self._keep_out(provider, grant)
         await self._store.grants.end_unchecked(self._clock() - MOST_UNREFRESHED_MS)
 
     async def sweep(self) -> None:
@@ -176,8 +179,8 @@ class ProviderSignIns:
             self._sessions.forget_user(found.user.id)
 
     async def _refresh(self, provider: IdentityProvider, grant: Grant) -> None:
-        """Asks about one user. If the node stops before the answer is stored, the old token is tried again: a
-        provider that has replaced it refuses, and the user has to sign in again.
+        """Asks about one user. If the answer is lost, or the node stops before it is stored, the old token is
+        tried again: a provider that has replaced it refuses.
         """
         admission, user = provider.admission, None
         try:
@@ -188,7 +191,9 @@ class ProviderSignIns:
             await self._store.grants.forget(grant, admission.way)
             return
         except GrantRefused:
-            await self._keep_out(provider, grant)
+            if await self._store.grants.refuse(grant, admission.way, ends_after=MOST_UNREFRESHED_MS):
+                log.info("the sign-in provider %s refused to confirm a user", admission.provider)
+                self._sessions.forget_user(grant.user_id)
             return
         except SignInProblem as exc:
             if exc.problem not in {"not_allowed", "no_email"}:

@@ -1,5 +1,6 @@
 """Sign-ins with a provider in the database, and the encrypted tokens with which it is asked again."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from threadkeep.domain.agent import AuditEntry
@@ -12,6 +13,10 @@ from threadkeep.storage.secrets import REMEMBER_KEY, SecretBox
 from threadkeep.storage.sign_in.known_users import suspend_user
 from threadkeep.storage.sign_in.sessions import describe, start_session
 
+# What stands instead of a token that the provider has refused. Such a grant is due when its user is to be
+# suspended, unless they sign in again before.
+REFUSED = ""
+
 _HAS = Statement("SELECT 1 FROM tk_sign_in_grants WHERE user_id = :user_id AND provider = :provider")
 _KEEP = Statement(
     """INSERT INTO tk_sign_in_grants (user_id, provider, refresh_token, checked_at, due_at)
@@ -19,8 +24,13 @@ _KEEP = Statement(
     ON CONFLICT (user_id) DO UPDATE SET provider = excluded.provider, refresh_token = excluded.refresh_token,
         checked_at = excluded.checked_at, due_at = excluded.due_at"""
 )
+_FORGET_REFUSED = Statement(
+    """DELETE FROM tk_sign_in_grants
+    WHERE user_id = :user_id AND provider = :provider AND refresh_token = :refused"""
+)
 _CLAIM = """UPDATE tk_sign_in_grants SET due_at = :again_at WHERE user_id IN (
-        SELECT user_id FROM tk_sign_in_grants WHERE provider = :provider AND due_at <= :now
+        SELECT user_id FROM tk_sign_in_grants
+        WHERE provider = :provider AND due_at <= :now AND refresh_token <> :refused
         ORDER BY due_at LIMIT 1"""
 # Claims one that is due: no two nodes use a token at the same time, which a provider would take for theft.
 # One whose refresh fails or is cut off is due again when this claim ends.
@@ -34,6 +44,14 @@ _LOCK_USER = Statement("SELECT id FROM tk_users WHERE id = :id", locks="FOR NO K
 _REPLACE = Statement(
     """UPDATE tk_sign_in_grants SET refresh_token = :refresh_token, checked_at = :now, due_at = :due_at
     WHERE user_id = :user_id AND refresh_token = :used RETURNING user_id"""
+)
+_REFUSE = Statement(
+    """UPDATE tk_sign_in_grants SET refresh_token = :refused, due_at = checked_at + :ends_after
+    WHERE user_id = :user_id AND refresh_token = :used RETURNING user_id"""
+)
+_REFUSED_FOR_LONG = Statement(
+    """SELECT user_id FROM tk_sign_in_grants
+    WHERE provider = :provider AND due_at <= :now AND refresh_token = :refused ORDER BY due_at LIMIT :limit"""
 )
 _FORGET = Statement(
     "DELETE FROM tk_sign_in_grants WHERE user_id = :user_id AND refresh_token = :used RETURNING user_id"
@@ -54,6 +72,7 @@ _RESEAL = Statement(
     WHERE user_id = :user_id AND refresh_token = :used"""
 )
 ENDED_AT_ONCE = 200
+SUSPENDED_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +114,9 @@ class SqlGrants:
 
     async def take_due(self, provider: str, now: int, *, again_at: int) -> Grant | None:
         """A grant whose user the provider is to be asked about now; nobody else gets it until `again_at`."""
-        rows = await self._database.execute(_TAKE_DUE(provider=provider, now=now, again_at=again_at))
+        rows = await self._database.execute(
+            _TAKE_DUE(provider=provider, now=now, again_at=again_at, refused=REFUSED)
+        )
         if not rows:
             return None
         user_id, refresh_token = rows[0]
@@ -109,6 +130,21 @@ class SqlGrants:
         False if the user has signed in anew, or is gone, since the provider was asked.
         """
         return await self._database.write(lambda: self._renew(grant, user, refresh_token, now, due_at))
+
+    async def refuse(self, grant: Grant, way: str, *, ends_after: int) -> bool:
+        """Ends the sessions of a user whose token the provider refuses.
+
+        `ends_after` is how long after the provider's last good answer the user is to be suspended. False if
+        they have signed in anew since the provider was asked.
+        """
+        return await self._database.write(lambda: _refuse(grant, way, ends_after))
+
+    async def refused_for_long(self, provider: str, now: int) -> Sequence[Grant]:
+        """Grants that the provider has refused, whose users haven't signed in again in time."""
+        rows = await self._database.fetch(
+            _REFUSED_FOR_LONG(provider=provider, now=now, refused=REFUSED, limit=SUSPENDED_AT_ONCE)
+        )
+        return [Grant(UserId(user_id), self._box.kept(REFUSED)) for (user_id,) in rows]
 
     async def lose(self, grant: Grant, now: int, entry: AuditEntry) -> bool:
         """Suspends a user whom the provider no longer knows; False if they have signed in anew since."""
@@ -135,8 +171,10 @@ class SqlGrants:
     ) -> Plan[Session]:
         now = session.created_at
         yield _LOCK_USER(id=user.id)
-        if refresh_token is None and not (yield _HAS(user_id=user.id, provider=provider)):
-            session = replace(session, ends_at=min(session.ends_at, now + DAY_MS))
+        if refresh_token is None:
+            yield _FORGET_REFUSED(user_id=user.id, provider=provider, refused=REFUSED)
+            if not (yield _HAS(user_id=user.id, provider=provider)):
+                session = replace(session, ends_at=min(session.ends_at, now + DAY_MS))
         yield from start_session(session, token_hash, user)
         if refresh_token is not None:
             yield _KEEP(
@@ -166,6 +204,15 @@ class SqlGrants:
         if user is not None:
             yield from describe(user)
         return True
+
+
+def _refuse(grant: Grant, way: str, ends_after: int) -> Plan[bool]:
+    yield _LOCK_USER(id=grant.user_id)
+    used = grant.refresh_token.stored_form
+    if not (yield _REFUSE(user_id=grant.user_id, used=used, refused=REFUSED, ends_after=ends_after)):
+        return False
+    yield _END_SESSIONS(user_id=grant.user_id, way=way)
+    return True
 
 
 def _lose(grant: Grant, now: int, entry: AuditEntry) -> Plan[bool]:

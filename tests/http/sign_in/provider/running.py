@@ -38,6 +38,8 @@ class Provider:
     def tell_truth(self) -> None:
         """Ends all that a test has changed."""
         self.is_down = False
+        self.loses_replies = False
+        """Does what it is asked; nobody hears of it."""
         self.lie: Lie | None = None
         self.replaced: dict[str, Callable[[Claims], Claims]] = {}
         """By a path's end: what becomes of a reply."""
@@ -126,6 +128,9 @@ def running_provider(*redirect_uris: str) -> Generator[Provider]:
             }
             body = self.rfile.read(size) if self.command == "POST" else None
             status, given, content = provider.pass_on(self.command, self.path, headers, body)
+            if provider.loses_replies:
+                self.close_connection = True
+                return
             self.send_response(status)
             for name, value in given:
                 self.send_header(name, value)
