@@ -63,21 +63,22 @@ def _types(given: Any) -> list[str]:
 
 def _of_missing(error: Any) -> str | None:
     required: Any = error.validator_value
-    if not isinstance(required, list) or not isinstance(error.instance, Mapping):
+    given: Any = error.instance
+    if not isinstance(required, list) or not isinstance(given, Mapping):
         return None
     # One error per name, which only its message contains.
     for name in cast("list[Any]", required):
-        if name not in error.instance and error.message.startswith(repr(name)):
+        if name not in given and error.message.startswith(repr(name)):
             return f"{_place(error, name)} is missing."
     return None
 
 
 def _of_unknown(error: Any) -> str | None:
-    if not isinstance(error.instance, Mapping) or not isinstance(error.schema, Mapping):
+    given, schema = error.instance, error.schema
+    if not isinstance(given, Mapping) or not isinstance(schema, Mapping):
         return None
-    schema = cast("Mapping[str, Any]", error.schema)
-    known: Any = schema.get("properties", {})
-    extra = [name for name in cast("Mapping[str, Any]", error.instance) if name not in known]
+    known: Any = cast("Mapping[str, Any]", schema).get("properties", {})
+    extra = [name for name in cast("Mapping[str, Any]", given) if name not in known]
     if not extra:
         return None
     names = _listed(_place(error, it) for it in extra[: MOST_NAMED + 1])

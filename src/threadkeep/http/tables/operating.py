@@ -1,0 +1,138 @@
+"""What operators and admins use."""
+
+from threadkeep.domain.errors import (
+    Conflict,
+    Forbidden,
+    GatewayNotFound,
+    InvalidRequest,
+    InvitationNotFound,
+    PreconditionFailed,
+    SecretKeyRequired,
+    ShuttingDown,
+    TurnInProgress,
+    TurnNotFound,
+    UserNotFound,
+)
+from threadkeep.handling.routing import Route
+from threadkeep.http.api import agents, gateways, operations, running_turns, steps, usage, users
+
+_GATEWAY = (Forbidden, GatewayNotFound)
+_GATEWAY_ETAG = {"ETag": "The version of the connection, for `If-Match`."}
+_IF_SAME_GATEWAY = {"If-Match": "The gateway's `ETag`: only if it is unchanged since."}
+
+OPERATING = (
+    Route("GET", "/api/usage", usage.get_usage, "Operating"),
+    Route("GET", "/api/admin/turns", running_turns.list_running_turns, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/turns/{turn_id}/stop",
+        running_turns.stop_running_turn,
+        "Operating",
+        errors=(Forbidden, TurnNotFound, TurnInProgress),
+    ),
+    Route(
+        "GET",
+        "/api/admin/turns/{turn_id}/steps",
+        steps.list_running_turn_steps,
+        "Operating",
+        errors=(Forbidden, TurnNotFound),
+    ),
+    Route("GET", "/api/admin/workers", running_turns.list_workers, "Operating", errors=(Forbidden,)),
+    Route("GET", "/api/admin/audit", agents.list_audit, "Operating", errors=(Forbidden,)),
+    Route("GET", "/api/admin/users", users.list_users, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/users/{user_id}/suspend",
+        users.suspend_user,
+        "Operating",
+        errors=(Forbidden, InvalidRequest, UserNotFound),
+    ),
+    Route(
+        "POST",
+        "/api/admin/users/{user_id}/unsuspend",
+        users.unsuspend_user,
+        "Operating",
+        errors=(Forbidden, InvalidRequest, UserNotFound),
+    ),
+    Route(
+        "POST",
+        "/api/admin/reassign-local",
+        users.reassign_local,
+        "Operating",
+        errors=(Forbidden, TurnInProgress),
+    ),
+    Route("GET", "/api/admin/invitations", users.list_invitations, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/invitations",
+        users.create_invitation,
+        "Operating",
+        201,
+        (Forbidden,),
+        creates=True,
+        shows_secret=True,
+    ),
+    Route(
+        "DELETE",
+        "/api/admin/invitations/{invitation_id}",
+        users.withdraw_invitation,
+        "Operating",
+        204,
+        (Forbidden, InvitationNotFound),
+    ),
+    Route("GET", "/api/admin/gateways", gateways.list_gateways, "Operating", errors=(Forbidden,)),
+    Route(
+        "POST",
+        "/api/admin/gateways",
+        gateways.create_gateway,
+        "Operating",
+        201,
+        (Forbidden, Conflict, SecretKeyRequired),
+        gives=_GATEWAY_ETAG,
+        creates=True,
+    ),
+    Route(
+        "POST",
+        "/api/admin/gateways/test",
+        gateways.test_unsaved_gateway,
+        "Operating",
+        errors=(Forbidden,),
+    ),
+    Route(
+        "GET",
+        "/api/admin/gateways/{gateway}",
+        gateways.get_gateway,
+        "Operating",
+        errors=_GATEWAY,
+        gives=_GATEWAY_ETAG,
+    ),
+    Route(
+        "PATCH",
+        "/api/admin/gateways/{gateway}",
+        gateways.patch_gateway,
+        "Operating",
+        errors=(*_GATEWAY, Conflict, PreconditionFailed, SecretKeyRequired),
+        headers=_IF_SAME_GATEWAY,
+        gives=_GATEWAY_ETAG,
+    ),
+    Route(
+        "DELETE",
+        "/api/admin/gateways/{gateway}",
+        gateways.delete_gateway,
+        "Operating",
+        204,
+        (*_GATEWAY, Conflict, PreconditionFailed),
+        headers=_IF_SAME_GATEWAY,
+    ),
+    Route("POST", "/api/admin/gateways/{gateway}/test", gateways.test_gateway, "Operating", errors=_GATEWAY),
+    Route("GET", "/healthz", operations.get_health, "Operating", signed_in=False),
+    Route(
+        "GET",
+        "/readyz",
+        operations.get_readiness,
+        "Operating",
+        signed_in=False,
+        recognizes_users=True,
+        errors=(ShuttingDown,),
+    ),
+)
