@@ -13,8 +13,10 @@ from tests.http.calls import refusal
 from tests.http.checked import CheckedApi
 from threadkeep import Settings, create_app
 from threadkeep.clock import system_clock
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.sign_in.public_url import PublicUrl
-from threadkeep.domain.sign_in.session import INVITATION_S, SignInRules
+from threadkeep.domain.sign_in.session import INVITATION, INVITATION_S, SignedIn, SignInRules
+from threadkeep.domain.user import UserRole
 from threadkeep.services.sign_in.invitations import Invitations
 from threadkeep.services.sign_in.sessions import Sessions
 
@@ -105,6 +107,22 @@ async def test_invitation_signs_in_once_and_only_after_a_click(api: Api):
     refusal(await accept(browser(api), token[:-1] + "_"), 404, "INVITATION_NOT_FOUND")
     actions = [it["action"] for it in (await ann.get("/api/admin/audit")).json()["items"]]
     assert actions == ["accept_invitation", "create_invitation"]
+
+
+async def test_invitation_that_many_accept_at_the_same_time_signs_in_one_of_them(api: Api):
+    token = await invite(api)
+    browsers = [browser(api) for _ in range(5)]
+    answers = await asyncio.gather(*(accept(it, token) for it in browsers))
+    assert sorted(it.status_code for it in answers) == [200, 410, 410, 410, 410]
+    for client, response in zip(browsers, answers, strict=True):
+        if response.status_code == 200:
+            (session,) = (await client.get("/api/me/sessions")).json()["items"]
+            assert session["current"]
+        else:
+            assert "used already" in refusal(response, 410, "INVITATION_ENDED")["message"]
+            assert not client.cookies
+    audit = (await api.as_user("root", admin=True).get("/api/admin/audit")).json()["items"]
+    assert [it["action"] for it in audit] == ["accept_invitation", "create_invitation"]
 
 
 async def test_invitation_never_switches_a_browsers_account_silently(api: Api):
@@ -207,6 +225,47 @@ async def test_cookie_counts_only_for_our_own_page(api: Api):
     for origin in others:
         refusal(await accept(browser(api, Origin=origin), token), 403, "FORBIDDEN", "Origin")
     assert (await ann.get("/api/me")).json()["id"] == "invited:ann"
+
+
+LOCAL_PAGE = "http://localhost:8710"
+
+
+@ONLY_SQLITE
+async def test_page_on_another_port_of_localhost_neither_reads_nor_writes(database_url: str, tmp_path: Path):
+    """A browser sends it the cookie, which knows no ports."""
+    app = create_app(settings_for(database_url, tmp_path / "data", public_url=LOCAL_PAGE))
+    async with app.lifespan():
+        services = await app.services()
+        ann = SignedIn(id=UserId("invited:ann"), role=UserRole.USER)
+        started = await services.sessions.start(ann, INVITATION, "browser", system_clock())
+        cookie = f"threadkeep-{services.store.installation[:8]}={started.token}"
+
+        async def status(method: str, path: str, *headers: dict[str, str]) -> int:
+            sent = {"Cookie": cookie} | {name: it for given in headers for name, it in given.items()}
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=LOCAL_PAGE) as client:
+                response = await client.request(method, path, headers=sent)
+            assert "access-control-allow-origin" not in response.headers
+            return response.status_code
+
+        own, neighbour = {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "same-site"}
+        unknown = f"/api/me/sessions/{UNKNOWN}"
+        assert await status("GET", "/api/me", own) == 200
+        assert await status("DELETE", unknown, {"Origin": LOCAL_PAGE}, own) == 404
+        ports = ["http://localhost:3000", "http://localhost", "https://localhost:8710"]
+        for origin in (*ports, "http://127.0.0.1:8710", "null"):
+            for more in (neighbour, {}):  # older browsers say less
+                for method, path in (("DELETE", unknown), ("POST", "/api/agents"), ("GET", "/api/me")):
+                    assert await status(method, path, {"Origin": origin}, more) == 403, (origin, method)
+        # An image, a script or a form of that page: browsers may send no `Origin` for it.
+        for more in (neighbour, {}):
+            for path in ("/api/me", "/api/conversations", f"/api/files/{UNKNOWN}"):
+                assert await status("GET", path, more) == 403, path
+            assert await status("POST", "/api/agents", more) == 403
+        # A link from there opens the page, and nothing else.
+        clicked = neighbour | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        assert await status("GET", "/", clicked) != 403
+        assert await status("GET", "/api/me", clicked) == 403
+        assert await status("GET", "/api/me", own) == 200
 
 
 @ONLY_SQLITE
