@@ -206,6 +206,7 @@ SHORT_LIVED = {
     "threadkeep.agents.threads.Threads._add": "a thread for functions, which goes when there are none",
     "threadkeep.agents.run.FunctionRun.begin": "one run of a function, which says how it ended",
     "threadkeep.agents.blocking.BlockingTurn._wait": "one call; its thread waits for it",
+    "threadkeep.agents.openai_agents.servers._connect": "one connection attempt, which its turns wait for",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
     "threadkeep.cli.serve._serve.ready": "loads the model once",

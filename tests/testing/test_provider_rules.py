@@ -277,6 +277,17 @@ def test_valid_requests_are_taken():
     check_responses(responses())
 
 
+def test_what_a_model_said_comes_back_to_the_responses_api_as_parts():
+    body = responses()
+    at = next(at for at, it in enumerate(body[I]) if it.get("type") == "reasoning") + 1
+    said = {"role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": []}]}
+    body[I].insert(at, said)
+    check_responses(body)
+    put(I, at, "content", 0, "type", value="input_text")(body)
+    with pytest.raises(AssertionError, match="unknown 'input_text'"):
+        check_responses(body)
+
+
 @pytest.mark.parametrize("breach", ANTHROPIC_BREACHES)
 def test_anthropic_breach_is_found(breach: Callable[[Body], object]):
     body = anthropic()

@@ -67,6 +67,10 @@ _RESPONSES_PARTS = {
     "input_image": {"image_url", "file_id", "detail"},
     "input_file": {"filename", "file_data", "file_id", "file_url", "detail"},
 }
+_RESPONSES_SAID = {
+    "output_text": {"text", "annotations", "logprobs"},
+    "refusal": {"refusal"},
+}
 _MOST_RESPONSES_ID_CHARACTERS = 64
 _LEAST_OUTPUT_TOKENS = 16
 _MOST_CACHE_KEY_CHARACTERS = 64
@@ -543,8 +547,19 @@ class _ResponsesRules(_Rules):
         self.require(role in ("user", "assistant"), f"{where}.role: {role!r}")
         if isinstance(content, list) and role == "user":
             self._parts(cast("object", content), where)
+        elif isinstance(content, list):
+            self._said(cast("object", content), where)
         else:
             self.text(cast("object", content), f"{where}.content")
+
+    def _said(self, parts: object, where: str) -> None:
+        """Checks what a model said, as it comes back."""
+        for value in self.entries(parts, f"{where}.content"):
+            part = self.fields(value, where)
+            kind = str(part.get("type"))
+            if self.require(kind in _RESPONSES_SAID, f"{where}.type: unknown {kind!r}"):
+                extra = part.keys() - {"type"} - _RESPONSES_SAID[kind]
+                self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
 
     def _parts(self, parts: object, where: str) -> None:
         for value in self.entries(parts, f"{where}.content"):
