@@ -23,7 +23,9 @@ class IdentityProvider(Protocol):
         ...
 
     async def refresh(self, token: Secret, subject: str) -> Identified:
-        """Who a user is now; GrantRefused if the provider doesn't take the token."""
+        """Who a user is now; GrantRefused if the provider doesn't take the token, and Unconfirmed if it does
+        without saying who that is.
+        """
         ...
 
     async def close(self) -> None:

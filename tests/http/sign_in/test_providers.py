@@ -461,6 +461,51 @@ async def test_lost_answer_of_a_provider_ends_sessions_and_keys_only_if_nobody_s
     refusal(await bob[2].get("/api/me"), 401, "UNAUTHENTICATED")
 
 
+async def test_provider_that_lies_about_a_user_later_changes_and_ends_nothing(
+    api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch
+):
+    provider.describe("ann", name="Ann")
+    provider.describe("bob", name="Bob", groups=["admins"])
+    ann = await signed_in(api)
+    before = await me(ann)
+    bob_id = (await me(await signed_in(api, "bob")))["id"]
+    provider.describe("ann", name="Ann B.", groups=["admins"])
+    lies: list[Lie] = [
+        lambda it: provider.signed(it | {"sub": bob_id.removeprefix("work|")}),
+        lambda it: provider.signed(it | {"iss": "https://evil.example"}),
+        lambda it: provider.signed(it | {"aud": "other"}),
+        lambda it: "x.y.z",
+    ]
+    for hours, lie in zip((13, 1, 1, 1), lies, strict=True):
+        provider.lie = lie
+        provider.heard.clear()
+        await pass_half_a_day(api, monkeypatch, hours=hours)
+        assert any(it.endswith("/token/") for it in provider.heard)
+        assert await me(ann) == before, "role and name stay as they were"
+    provider.tell_truth()
+    await pass_half_a_day(api, monkeypatch, hours=1)
+    assert (await me(ann))["name"] == "Ann B.", "and the last token that it gave is the one that counts"
+
+
+@pytest.mark.parametrize("broken", ["/userinfo/", "/jwks.json"])
+@ONLY_SQLITE
+async def test_provider_that_breaks_off_in_the_middle_of_an_answer_loses_nobodys_token(
+    api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch, broken: str
+):
+    """It has replaced the token by then."""
+    provider.describe("ann", name="Ann")
+    ann = await signed_in(api)
+    provider.describe("ann", name="Ann B.")
+    (await inside(api))._keys = None  # a node that has just been started
+    provider.broken = broken
+    await pass_half_a_day(api, monkeypatch)
+    provider.broken = ""
+    (await inside(api))._keys = None  # instead of ten seconds
+    assert (await me(ann))["name"] == "Ann"
+    await pass_half_a_day(api, monkeypatch, hours=1)
+    assert (await me(ann))["name"] == "Ann B."
+
+
 @ONLY_SQLITE
 async def test_user_who_may_no_longer_sign_in_is_kept_out_at_once(
     api: Api, provider: Provider, monkeypatch: pytest.MonkeyPatch

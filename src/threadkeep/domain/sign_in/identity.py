@@ -48,6 +48,17 @@ class SignInProblem(Exception):
         self.detail = detail
 
 
+class Unconfirmed(SignInProblem):
+    """A provider has taken a refresh token, but who its user is now couldn't be learned, or wasn't credible.
+
+    It may have replaced the token: the old one then counts no more.
+    """
+
+    def __init__(self, reason: SignInProblem, refresh_token: Secret | None) -> None:
+        super().__init__(reason.problem, reason.detail)
+        self.refresh_token = refresh_token
+
+
 class GrantRefused(Exception):
     """The provider no longer gives anything for a refresh token.
 

@@ -19,6 +19,7 @@ from threadkeep.domain.sign_in.identity import (
     GrantRefused,
     ProviderAnswer,
     SignInProblem,
+    Unconfirmed,
     own_path,
 )
 from threadkeep.domain.sign_in.session import (
@@ -195,6 +196,10 @@ class ProviderSignIns:
                 log.info("the sign-in provider %s refused to confirm a user", admission.provider)
                 self._sessions.forget_user(grant.user_id)
             return
+        except Unconfirmed as exc:
+            if exc.refresh_token is not None:
+                await self._store.grants.replace(grant, exc.refresh_token)
+            raise
         except SignInProblem as exc:
             if exc.problem not in {"not_allowed", "no_email"}:
                 raise

@@ -131,6 +131,13 @@ class SqlGrants:
         """
         return await self._database.write(lambda: self._renew(grant, user, refresh_token, now, due_at))
 
+    async def replace(self, grant: Grant, refresh_token: Secret) -> None:
+        """Keeps the token that a provider has given instead of the grant's, without a word on its user."""
+        sealed = self._box.seal(refresh_token)
+        await self._database.execute(
+            _RESEAL(user_id=grant.user_id, used=grant.refresh_token.stored_form, refresh_token=sealed)
+        )
+
     async def refuse(self, grant: Grant, way: str, *, ends_after: int) -> bool:
         """Ends the sessions of a user whose token the provider refuses.
 

@@ -41,6 +41,8 @@ class Provider:
         self.loses_replies = False
         """Does what it is asked; nobody hears of it."""
         self.lie: Lie | None = None
+        self.broken = ""
+        """Requests whose path ends like this are not answered."""
         self.replaced: dict[str, Callable[[Claims], Claims]] = {}
         """By a path's end: what becomes of a reply."""
         self.heard.clear()
@@ -117,7 +119,8 @@ def running_provider(*redirect_uris: str) -> Generator[Provider]:
     class Proxy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             provider = providers[0]
-            if provider.is_down:
+            path = self.path.partition("?")[0]
+            if provider.is_down or (provider.broken and path.endswith(provider.broken)):
                 self.close_connection = True
                 return
             size = int(self.headers.get("Content-Length", 0))

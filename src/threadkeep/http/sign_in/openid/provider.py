@@ -17,6 +17,7 @@ from threadkeep.domain.sign_in.identity import (
     Identified,
     ProviderAnswer,
     SignInProblem,
+    Unconfirmed,
 )
 from threadkeep.domain.user import claim_in
 from threadkeep.http.sign_in.key_set import KeySet
@@ -118,6 +119,17 @@ class OpenIdProvider(IdentityProvider):
             if reply.error == "invalid_grant":
                 raise GrantRefused
             raise SignInProblem("invalid", f"It doesn't refresh a token: {reply.error}.")
+        try:
+            return await self._refreshed(metadata, reply, subject)
+        except SignInProblem as exc:
+            raise Unconfirmed(exc, _refresh_token(reply)) from None
+
+    async def close(self) -> None:
+        if self._keys is not None:
+            await self._keys[1].close()
+        await self._client.aclose()
+
+    async def _refreshed(self, metadata: Metadata, reply: Reply, subject: str) -> Identified:
         id_token = reply.text("id_token")
         claims = await self._verified(metadata, id_token, None) if id_token else {"sub": subject}
         if claims["sub"] != subject:
@@ -125,11 +137,6 @@ class OpenIdProvider(IdentityProvider):
         if id_token is None and (metadata.userinfo_endpoint is None or reply.text("access_token") is None):
             return Identified(identity=None, refresh_token=_refresh_token(reply))
         return await self._identified(metadata, reply, claims)
-
-    async def close(self) -> None:
-        if self._keys is not None:
-            await self._keys[1].close()
-        await self._client.aclose()
 
     def _check_issuer(self, answer: ProviderAnswer, metadata: Metadata) -> None:
         """Whether an answer comes from here (RFC 9207): a provider could pass on another one's code."""
