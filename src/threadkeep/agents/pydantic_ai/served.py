@@ -1,0 +1,156 @@
+"""An agent of pydantic-ai as an agent of Threadkeep."""
+
+import inspect
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from pydantic import TypeAdapter
+from pydantic_ai.agent import AbstractAgent, AgentRunResult
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
+
+from threadkeep.agents.agent import Agent, agent
+from threadkeep.agents.pydantic_ai.capability import Durability
+from threadkeep.agents.pydantic_ai.messages import converted, dump, load
+from threadkeep.agents.pydantic_ai.records import records_of
+from threadkeep.agents.turn import Turn
+
+STATE = "pydantic_ai"
+MOST_STATE_BYTES = 6 * 1024 * 1024
+"""How much of a branch's messages is kept exactly; a state can have a little more."""
+
+
+def durable(
+    given: AbstractAgent[Any, Any], *, deps: Callable[[Turn], Any] | None = None, **meta: Any
+) -> Agent:
+    """The agent, served by Threadkeep: each model call and each tool call is a recorded step.
+
+    `deps` makes the run's dependencies from its turn; it runs again whenever the turn continues, so it gives
+    handles, not data that it reads. The rest is what `@agent` takes.
+    """
+    names = _names(given, meta)
+
+    async def run(turn: Turn) -> None:
+        await _run(given, turn, deps)
+
+    return agent(**{**names, **meta})(run)
+
+
+def _names(given: AbstractAgent[Any, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    """The key, the name and the description that an agent brings along."""
+    name = given.name
+    if name is None and "key" not in meta:
+        raise ValueError(
+            "This agent has no name, and Threadkeep knows agents by a key. Give it one: "
+            '`Agent(…, name="orders")`, or `durable(agent, key="orders")`.'
+        )
+    key = re.sub(r"[^a-z0-9]+", "-", (name or "").lower()).strip("-")
+    called = (name or meta["key"]).replace("_", " ").replace("-", " ").strip()
+    found = {"key": key, "name": called[:1].upper() + called[1:]}
+    description = given.description
+    return {**found, "description": description} if isinstance(description, str) else found
+
+
+async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn], Any] | None) -> None:
+    history, prompt = await _asked(turn)
+    made = deps(turn) if deps is not None else None
+    if inspect.isawaitable(made):
+        made = await made
+    is_durable = Durability.from_agent(given) is not None
+    result = await given.run(
+        prompt,
+        message_history=history,
+        deps=made,
+        run_id=turn.id,
+        conversation_id=turn.conversation.id,
+        toolsets=_client_tools(turn),
+        capabilities=None if is_durable else [Durability(name=given.name or turn.id)],
+    )
+    await _tell(turn, result)
+    turn.state[STATE] = {"turn": turn.id, "messages": _kept(dump(result.all_messages()))}
+
+
+async def _asked(turn: Turn) -> tuple[list[ModelMessage], str]:
+    """The messages before the turn's own, and that."""
+    exact = await _exact(turn)
+    if exact is not None and not turn.files:
+        return exact, turn.text
+    context, prompt = converted(await turn.history(as_context=True)), turn.text
+    if context and isinstance(last := context[-1], ModelRequest):
+        context.pop()
+        prompt = _text(last) or prompt
+    return context if exact is None else exact, prompt
+
+
+async def _exact(turn: Turn) -> list[ModelMessage] | None:
+    """The messages before, as pydantic-ai has made them; None if the last reply isn't this agent's."""
+    state = cast("dict[str, Any] | None", turn.state.get(STATE))
+    if state is None:
+        return None
+    before = await turn.history(limit=1)
+    return load(state["messages"]) if before and before[-1].get("turnId") == state["turn"] else None
+
+
+def _text(request: ModelRequest) -> str:
+    texts = [it.content for it in request.parts if isinstance(it, UserPromptPart)]
+    return "\n\n".join(it for it in texts if isinstance(it, str))
+
+
+def _client_tools(turn: Turn) -> Sequence[AbstractToolset[Any]] | None:
+    """What the user's client offers to do."""
+    tools = [
+        ToolDefinition(name=it.name, description=it.description, parameters_json_schema=it.parameters)
+        for it in turn.client_tools
+    ]
+    return [ExternalToolset(tools)] if tools else None
+
+
+async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
+    """Says the output, unless the model has just said it."""
+    responses = [it for it in result.new_messages() if isinstance(it, ModelResponse)]
+    if len(responses) > records_of(turn).responses:
+        await turn.notice(
+            "A model was called in a way that isn't recorded: if the turn is interrupted, it is called again."
+        )
+    output = result.output
+    if isinstance(output, str):
+        if not responses or _said(responses[-1]) != output.strip():
+            await turn.say(output)
+        return
+    value = TypeAdapter[Any](type(output)).dump_python(output, mode="json")
+    turn.state["output"] = value
+    if not responses or not _is_json(_said(responses[-1])):
+        await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def _said(response: ModelResponse) -> str:
+    return "".join(it.content for it in response.parts if isinstance(it, TextPart)).strip()
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _kept(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The newest messages, from a question on, that a state has room for."""
+    sizes = [len(json.dumps(it)) for it in messages]
+    total = sum(sizes)
+    start = 0
+    while total > MOST_STATE_BYTES and start < len(messages):
+        total -= sizes[start]
+        start += 1
+        while start < len(messages) and not _is_question(messages[start]):
+            total -= sizes[start]
+            start += 1
+    return messages[start:]
+
+
+def _is_question(message: dict[str, Any]) -> bool:
+    return any(it["part_kind"] == "user-prompt" for it in message["parts"])

@@ -1,0 +1,80 @@
+"""What every framework's shop has to do, crashed or not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from tests.frameworks.shop import FAKES, FORGOTTEN, REFUND, REFUNDED, REMEMBERED, WHICH
+from threadkeep.agents import Agent
+from threadkeep.client import Client, TurnWaiting
+from threadkeep.testing import crash_everywhere, running_app
+from threadkeep.testing.agents import Effects
+from threadkeep.testing.crashes import CrashReport
+from threadkeep.testing.diaries import Diary
+
+SAMPLE = (
+    "after begin",
+    "before step_end model",
+    "after step_end price",
+    "before step_end note",
+    "after pause",
+    "after answer",
+    "before step_end refund",
+    "after step_end refund",
+    "before the end",
+)
+"""Where the shop is crashed in the ordinary run; `python -m tests.frameworks` crashes it everywhere."""
+UNKNOWN = ("before step_end note", "before step_end refund")
+"""There, nobody knows whether a write has taken effect."""
+
+
+async def crash(agent: Agent, only: Sequence[str] | None = SAMPLE, *, kill: bool = False) -> CrashReport:
+    """Crashes the shop's first turn; where it isn't cut off in a write, it ends as without a crash."""
+    report = await crash_everywhere(
+        agent, REFUND, answers=["allow"], steps=FAKES, only=only, kill=kill, check=not kill
+    )
+    assert (words(report.whole.text), report.whole.status) == (REFUNDED, "COMPLETED"), report.whole
+    assert report.whole.questions == ["Call refund?"], report.whole.questions
+    report.check()
+    for it in report.crashes:
+        assert it.run is None or it.run.status == "COMPLETED", f"{it.position}: {it.run}"
+        assert (
+            it.outcome in ("alike", "not reached")
+            or "dispatched" in str(it.position)
+            or (str(it.position) in UNKNOWN)
+        ), f"{it.position}: {it.outcome}"
+    return report
+
+
+async def converse(agent: Agent) -> None:
+    """Two turns, a regeneration, an edit and a fork: each is given what is before it on its own branch."""
+    async with running_app(agents=[Effects(FAKES, Diary()).of(agent)], agents_pause_after_s=0.05) as app:
+        client = app.client
+        (agent_id,) = [it.id async for it in client.agents() if it.engine.key == agent.key]
+        conversation = await client.create_conversation(agent_id, title="Shop")
+        assert await say(client, conversation.id, REFUND) == REFUNDED
+        assert await say(client, conversation.id, WHICH) == REMEMBERED
+        replies = [it.id async for it in client.messages(conversation.id) if it.role == "assistant"]
+        async for _ in client.regenerate(conversation.id, replies[-1]):
+            pass
+        newest = await anext(client.messages(conversation.id, newest_first=True))
+        assert (words(str(newest.content)), newest.id in replies) == (REMEMBERED, False)
+        fork = await client.fork(conversation.id, replies[0])
+        assert await say(client, fork.id, WHICH) == REMEMBERED
+        # An edited first message has nothing before it.
+        assert await say(client, conversation.id, WHICH, parent_id=None) == FORGOTTEN
+
+
+async def say(client: Client, conversation_id: str, text: str, **options: Any) -> str:
+    """Sends a message, allows every call, and returns the reply."""
+    started = await client.start(conversation_id, text, **options)
+    while True:
+        try:
+            return words(str((await client.reply(started.turn_id)).content))
+        except TurnWaiting as waiting:
+            for request in waiting.approvals:
+                await client.answer(request.turn_id, request.request_id, "allow")
+
+
+def words(text: str) -> str:
+    """A text in one line."""
+    return " ".join(text.split())
