@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from threadkeep.testing import Say, ScriptedModel, UseTool
 from threadkeep.testing.script import Reply
@@ -130,5 +130,5 @@ def _said(items: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def _text(content: Any) -> str:
     if isinstance(content, list):
-        return "".join(_text(it.get("text", "")) for it in content)
+        return "".join(_text(it.get("text", "")) for it in cast("list[dict[str, Any]]", content))
     return content if isinstance(content, str) else json.dumps(content) if content is not None else ""

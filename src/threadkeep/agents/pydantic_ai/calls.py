@@ -113,13 +113,13 @@ def _plain(name: str, operation: DurableOperation[Any, Any, Any], result: Any) -
             str(exc),
             "Return plain values, dataclasses or pydantic values.",
         ) from exc
-    match dumped:
-        case {"kind": "model_retry", "message": message}:
-            raise ModelRetry(message)
-        case {"kind": "tool_failed", "message": message}:
-            raise ToolFailed(message)
-        case {"kind": "tool_return", "result": returned} if _kind(returned) not in _KINDS:
-            return returned
+    match _kind(dumped):
+        case "model_retry":
+            raise ModelRetry(dumped["message"])
+        case "tool_failed":
+            raise ToolFailed(dumped["message"])
+        case "tool_return" if _kind(dumped["result"]) not in _KINDS:
+            return dumped["result"]
         case _:
             return dumped
 

@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Any, cast
 
 from pydantic import TypeAdapter
@@ -70,7 +71,8 @@ async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn]
         capabilities=None if is_durable else [Durability(name=given.name or turn.id)],
     )
     await _tell(turn, result)
-    turn.state[STATE] = {"turn": turn.id, "messages": _kept(dump(result.all_messages()))}
+    at = turn.now().isoformat()
+    turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
 
 
 async def _asked(turn: Turn) -> tuple[list[ModelMessage], str]:
@@ -91,7 +93,13 @@ async def _exact(turn: Turn) -> list[ModelMessage] | None:
     if state is None:
         return None
     before = await turn.history(limit=1)
-    return load(state["messages"]) if before and before[-1].get("turnId") == state["turn"] else None
+    if not before:
+        return None
+    reply = before[-1]
+    is_own = reply["turnId"] == state["turn"]
+    # A fork has copies of turns, made when their originals were.
+    is_copy = datetime.fromisoformat(reply["createdAt"]) <= datetime.fromisoformat(state["at"])
+    return load(state["messages"]) if is_own or is_copy else None
 
 
 def _text(request: ModelRequest) -> str:
@@ -120,7 +128,7 @@ async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
         if not responses or _said(responses[-1]) != output.strip():
             await turn.say(output)
         return
-    value = TypeAdapter[Any](type(output)).dump_python(output, mode="json")
+    value = TypeAdapter[Any](cast("type", type(output))).dump_python(output, mode="json")
     turn.state["output"] = value
     if not responses or not _is_json(_said(responses[-1])):
         await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
