@@ -207,6 +207,8 @@ SHORT_LIVED = {
     "threadkeep.agents.run.FunctionRun.begin": "one run of a function, which says how it ended",
     "threadkeep.agents.blocking.BlockingTurn._wait": "one call; its thread waits for it",
     "threadkeep.agents.openai_agents.servers._connect": "one connection attempt, which its turns wait for",
+    "threadkeep.agents.langgraph.bridge.wait_for": "one call; its thread waits for it",
+    "threadkeep.agents.langgraph.models._look_up": "one model call, of a run that ends it",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",
     "threadkeep.cli.serve._serve.ready": "loads the model once",

@@ -1,0 +1,15 @@
+"""LangGraph's graphs and LangChain's agents behind a durable turn: `durable(graph)`."""
+
+try:
+    from threadkeep.agents.langgraph.adapter import Custom, Input, Replied, durable
+    from threadkeep.agents.langgraph.graph_run import step
+except ModuleNotFoundError as exc:
+    if exc.name is None or not exc.name.startswith(("langgraph", "langchain")):
+        raise
+    raise ModuleNotFoundError(
+        f"`threadkeep.agents.langgraph` needs LangGraph; {exc.name} isn't installed. "
+        'Install it: `pip install "threadkeep[langgraph]"`.',
+        name=exc.name,
+    ) from None
+
+__all__ = ["Custom", "Input", "Replied", "durable", "step"]

@@ -1,0 +1,243 @@
+"""`durable(graph)`: a graph as an agent in code."""
+
+import base64
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+from langgraph.types import Command
+
+from threadkeep.agents.agent import Agent, agent
+from threadkeep.agents.langgraph.checkpoints import JournalSaver
+from threadkeep.agents.langgraph.graph_run import GraphRun, set_running
+from threadkeep.agents.langgraph.interrupts import answer
+from threadkeep.agents.langgraph.messages import as_langchain, last_message, missed, text_of
+from threadkeep.agents.langgraph.models import Listener, record_model_calls
+from threadkeep.agents.langgraph.tools import record_tools
+from threadkeep.agents.turn import Turn
+from threadkeep.agents.values import Unstorable, class_of, content_hash, encode
+from threadkeep.wire.programs import Effect
+
+Input = Callable[[Turn], Any]
+"""What a graph is given for a turn."""
+Replied = Callable[[Any], str | None]
+"""The text of a reply, from the state in which the graph ended."""
+Custom = Callable[[Turn, Any], Awaitable[object]]
+"""Shows what a node writes with `get_stream_writer()`."""
+
+SCOPE = STATE = "langgraph"
+
+
+def durable(
+    graph: Pregel[Any, Any, Any, Any],
+    *,
+    input: Input | None = None,  # noqa: A002 - LangGraph's name
+    reply: Replied | None = None,
+    custom: Custom | None = None,
+    effects: Mapping[str, Effect] | None = None,
+    types: Sequence[type] = (),
+    context: Callable[[Turn], Any] | None = None,
+    config: RunnableConfig | None = None,
+    **meta: Any,
+) -> Agent:
+    """A compiled graph, or an agent of `create_agent`, as an agent in code: unchanged, and durable.
+
+    `input` makes what the graph is given of a turn, and `reply` the text of the state in which it ended; a
+    graph with `messages` needs neither. `custom` shows what nodes write with `get_stream_writer()`. `effects`
+    says for tools by name what repeating them would do. `types` are classes of values in the graph's state,
+    besides messages and plain values. `context` and `config` are passed to the graph. The rest is what
+    `@agent` takes.
+    """
+    if not isinstance(graph, Pregel):  # type: ignore[redundant-expr]
+        raise TypeError(
+            f"`durable` takes a compiled graph, not a {type(graph).__qualname__}: `builder.compile()`."
+        )
+    has_messages = "messages" in cast("Any", graph).channels
+    if not has_messages and (input is None or reply is None):
+        raise TypeError(
+            "The state of this graph has no `messages`: say what it is given, and what its reply is, "
+            "`durable(graph, input=lambda turn: {…}, reply=lambda state: …)`."
+        )
+    own = _Own(graph, input, reply, custom or show, dict(effects or {}), tuple(types), context, config or {})
+
+    async def run(turn: Turn) -> str | None:
+        return await _Running(own, turn).reply()
+
+    declared: dict[str, Any] = {"key": _key(graph), "name": _name(graph), **meta}
+    return agent(**declared)(run)
+
+
+def _name(graph: Pregel[Any, Any, Any, Any]) -> str:
+    name = graph.get_name()
+    return "Agent" if name == "LangGraph" else name.replace("_", " ").strip().capitalize()
+
+
+def _key(graph: Pregel[Any, Any, Any, Any]) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", graph.get_name().lower()).strip("-")[:64] or "langgraph"
+
+
+async def show(turn: Turn, event: Any) -> None:
+    """Shows a custom event as a notice: a text, or the one text of an object."""
+    if isinstance(event, dict):
+        texts = [it for it in cast("dict[str, Any]", event).values() if isinstance(it, str)]
+        event = texts[0] if len(texts) == 1 else None
+    if isinstance(event, str) and event:
+        await turn.notice(event)
+
+
+class _Own:
+    def __init__(
+        self,
+        graph: Pregel[Any, Any, Any, Any],
+        input_: Input | None,
+        reply: Replied | None,
+        custom: Custom,
+        effects: dict[str, Effect],
+        types: tuple[type, ...],
+        context: Callable[[Turn], Any] | None,
+        config: RunnableConfig,
+    ) -> None:
+        self.graph = graph
+        self.input = input_
+        self.reply = reply
+        self.custom = custom
+        self.effects = effects
+        self.types = types
+        self.context = context
+        self.config = config
+
+
+class _Running:
+    """A graph in one run of a turn's function."""
+
+    def __init__(self, own: _Own, turn: Turn) -> None:
+        record_model_calls()
+        record_tools()
+        self._own = own
+        self._turn = turn
+        self._scoped = turn.scope(SCOPE)
+        self._saver = JournalSaver(self._scoped, own.types)
+        self._graph: Any = own.graph.copy({"checkpointer": self._saver})
+        self._run = GraphRun(self._scoped, self._saver, own.effects)
+        self._listener = Listener(self._run)
+        given: dict[str, Any] = dict(own.config)
+        callbacks = given.pop("callbacks", None)
+        self._config: dict[str, Any] = {
+            **given,
+            "callbacks": [*(callbacks if isinstance(callbacks, list) else []), self._listener],
+            "configurable": {**given.get("configurable", {}), "thread_id": turn.conversation.id},
+        }
+
+    async def reply(self) -> str | None:
+        """Runs the graph to its end; returns what of its reply is not shown yet."""
+        set_running(self._run)
+        if (saved := self._scoped.saved) is not None:
+            self._saver.restore(base64.b64decode(saved))
+            if self._saver.now.is_running:
+                await self._pass(self._resumption())
+        else:
+            await self._pass(await self._given())
+        while (stopped := await self._stopped()) is not None:
+            if (given := await self._answer(stopped)) is None:
+                break
+            await self._pass(given)
+        state = await self._state()
+        self._turn.state[STATE] = {"kept": self._saver.for_next_turn(), "message": self._turn.message.id}
+        return self._text(state.values)
+
+    # Passes
+
+    async def _pass(self, given: Any) -> None:
+        """Runs the graph until it ends, or asks."""
+        self._run.begin_pass()
+        self._saver.now.is_running = True
+        options: dict[str, Any] = {"stream_mode": "custom", "subgraphs": True, "durability": "sync"}
+        if self._own.context is not None:
+            options["context"] = self._own.context(self._turn)
+        async for _, event in self._graph.astream(given, self._config, **options):
+            await self._show(event)
+        if self._listener.has_heard_around:
+            await self._run.tell_around()
+        self._saver.now.is_running = False
+        await self._saver.save()
+
+    def _resumption(self) -> Any:
+        """What a graph is given that was cut off: its answers, unless it has taken them."""
+        now = self._saver.now
+        if now.answers is None:
+            return None
+        answers = self._saver.types.loads_typed(now.answers)
+        left = {id_: it for id_, it in answers.items() if id_ in self._saver.pending()}
+        return Command(resume=left) if left else None
+
+    async def _state(self) -> Any:
+        return await self._graph.aget_state(self._config)
+
+    async def _stopped(self) -> Any:
+        """The state in which the graph waits, if it does."""
+        state = await self._state()
+        return state if state.interrupts or state.next else None
+
+    async def _answer(self, state: Any) -> Any:
+        """What the graph is given next; None if it is not to go on."""
+        now = self._saver.now
+        if not state.interrupts:  # a breakpoint that the graph was compiled with
+            asking = self._scoped.scope(f"asks/{now.round}")
+            if not await asking.approve(f"Go on with {', '.join(state.next)}?"):
+                return None
+            self._note_answers(None)
+            return Command()
+        answers = await answer(self._run, state.interrupts)
+        self._note_answers(self._saver.types.dumps_typed(answers))
+        return Command(resume=answers)
+
+    def _note_answers(self, answers: tuple[str, bytes] | None) -> None:
+        """Saved with what the graph does next: until then, the requests are asked for again."""
+        now = self._saver.now
+        now.round += 1
+        now.answers = answers
+
+    # What goes in and comes out
+
+    async def _given(self) -> Any:
+        """What the graph is given at the beginning of a turn."""
+        kept = self._turn.state.get(STATE)
+        if kept:
+            self._saver.restore(kept["kept"])
+        if self._own.input is not None:
+            return self._own.input(self._turn)
+        if not kept:
+            return {
+                "messages": as_langchain(await self._scoped.history(as_context=True), self._turn.message.id)
+            }
+        between = missed(await self._scoped.history(), kept["message"])
+        own = as_langchain((await self._scoped.history(as_context=True))[-1:], self._turn.message.id)
+        return {"messages": [*between, *own]}
+
+    async def _show(self, event: Any) -> None:
+        """Shows a custom event once, whatever crashes."""
+        try:
+            identity = content_hash(encode(event))
+        except Unstorable:
+            identity = content_hash(class_of(event))
+        counts = self._saver.now.events
+        counts[identity] = counts.get(identity, 0) + 1
+
+        async def shown() -> None:
+            await self._own.custom(self._turn, event)
+
+        key = [identity, counts[identity]]
+        await self._scoped.step(shown, name="event", key=key, effect="read", hidden=True)
+
+    def _text(self, values: Any) -> str | None:
+        if self._own.reply is not None:
+            return self._own.reply(values)
+        last = last_message(values)
+        if not isinstance(last, AIMessage):
+            found = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+            structured = found.get("structured_response")
+            return None if structured is None else encode(structured).decode()
+        return None if last.id in self._saver.now.said else text_of(last.content)

@@ -1,0 +1,124 @@
+"""One run of a graph in a turn: where its calls are made, and what is recorded of them."""
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from langgraph.config import get_config
+
+from threadkeep.agents.errors import TurnMisused
+from threadkeep.agents.langgraph.checkpoints import JournalSaver
+from threadkeep.agents.turn import Turn, in_step
+from threadkeep.agents.values import content_hash
+from threadkeep.domain.text import one_line
+from threadkeep.wire.programs import Effect
+
+T = TypeVar("T")
+
+MOST_PLACE_CHARACTERS = 120
+AROUND = (
+    "A model was called around the record: its text was not streamed, and the call is made again if the turn "
+    "is interrupted. Call it with `ainvoke`, which streams, too, and leave out `cache=False`."
+)
+
+_running: ContextVar["GraphRun | None"] = ContextVar("running_graph", default=None)
+
+
+@dataclass(slots=True)
+class GraphRun:
+    """What all of a graph's nodes share while it runs in a turn."""
+
+    turn: Turn
+    """In the scope of the graph, whose results are optional once a checkpoint has them."""
+    saver: JournalSaver
+    effects: dict[str, Effect]
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    places: dict[str, str] = field(default_factory=dict[str, str])
+    """By a task's namespace, which has random ids, where it is in its graph: the same in every run."""
+    _counts: Counter[tuple[str, str, str]] = field(default_factory=Counter[tuple[str, str, str]])
+    _known: dict[str, tuple[Any, BaseException | None]] = field(
+        default_factory=dict[str, tuple[Any, BaseException | None]]
+    )
+    _has_told_around: bool = False
+
+    def begin_pass(self) -> None:
+        """The graph runs (again): a node that was answered starts from its top, and gets what it got."""
+        self._counts.clear()
+
+    def note_task(self, namespace: str, node: str, step: int, path: tuple[Any, ...]) -> None:
+        """A task begins in a node."""
+        number = "".join(f".{it}" for it in path[1:] if isinstance(it, int) and not isinstance(it, bool))
+        self.places.setdefault(namespace, f"{node}@{step}{number}")
+
+    def place(self) -> str:
+        """Where the caller is: the node, its step, and those of the graphs around it."""
+        try:
+            namespace: str = get_config().get("configurable", {}).get("checkpoint_ns", "")
+        except RuntimeError:  # outside a node
+            return ""
+        parts = namespace.split("|")
+        return "/".join(self._named("|".join(parts[: n + 1]), part) for n, part in enumerate(parts) if part)
+
+    def _named(self, namespace: str, part: str) -> str:
+        return self.places.get(namespace, part.partition(":")[0])
+
+    def scope(self, place: str, name: str, identity: str) -> tuple[str, Turn]:
+        """The key of the next call of this content at a place, and the turn in whose scope it is made."""
+        self._counts[place, name, identity] += 1
+        number = self._counts[place, name, identity]
+        if len(place) > MOST_PLACE_CHARACTERS or not all(place.split("/")) or one_line(place) != place:
+            place = hashlib.sha256(place.encode()).hexdigest()[:32] if place else "start"
+        return f"{place}/{name}/{identity}/{number}", self.turn.scope(f"{place}/{number}")
+
+    async def once(self, key: str, call: Callable[[], Awaitable[T]]) -> T:
+        """What a call came to, also if the node that makes it starts again in this run."""
+        if key not in self._known:
+            try:
+                self._known[key] = await call(), None
+            except Exception as exc:
+                self._known[key] = None, exc
+                raise
+        value, error = self._known[key]
+        if error is not None:
+            raise error
+        return value
+
+    async def tell_around(self) -> None:
+        """Tells the user once that a model's call is not recorded."""
+        if not self._has_told_around:
+            self._has_told_around = True
+            await self.turn.step(self._around, name="notice", key="around", effect="read", hidden=True)
+
+    async def _around(self) -> None:
+        await self.turn.notice(AROUND)
+
+
+def running() -> GraphRun | None:
+    """The graph whose node the caller is in, outside a step: in one, nothing else is recorded."""
+    return None if in_step() else _running.get()
+
+
+def set_running(run: GraphRun) -> None:
+    """Whatever the caller starts from now on is in this graph."""
+    _running.set(run)
+
+
+async def step(
+    fn: Callable[..., Any], *args: Any, effect: Effect = "write", key: object = None, **options: Any
+) -> Any:
+    """`turn.step` for a node: a node that starts again gets what its steps came to."""
+    run = running()
+    if run is None:
+        raise TurnMisused("`step` works in the nodes of a durable graph, outside other steps.")
+    name = options.get("name") or getattr(fn, "__qualname__", type(fn).__name__)
+    identity = content_hash({"key": key} if key is not None else list(args))
+    where, scoped = run.scope(run.place(), name, identity)
+
+    async def call() -> Any:
+        return await scoped.step(fn, *args, effect=effect, key=key, **options)
+
+    return await run.once(where, call)
