@@ -303,6 +303,7 @@ KjzWMmjcHCjmexMbMYtKRQ==
 
 async def test_provider_may_start_after_us_and_change_its_keys(api: Api, provider: Provider):
     provider.describe("ann")
+    assert provider.heard == [], "a server starts without its providers"
     provider.is_down = True
     ann = browser(api)
     assert problem(await ann.get(START)) == "unreachable"

@@ -1,14 +1,16 @@
-"""What a session has open ends soon after it, on every node, however it was ended."""
+"""What a session has open is its own page's, and ends soon after it, on every node, however it was ended."""
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from tests.http.sign_in.test_keys import REVOCATION_S, ended
 from tests.http.sign_in.test_sessions import ORIGIN, PAGE, settings_for
@@ -20,6 +22,8 @@ from threadkeep.domain.sign_in.session import INVITATION, SignedIn
 from threadkeep.domain.user import User, UserRole
 from threadkeep.ports.sign_in import check_every_s
 from threadkeep.services.sign_in.sessions import KNOWN_FOR_S
+
+HOST = urlsplit(ORIGIN).netloc
 
 
 def test_end_of_a_session_reaches_every_stream_in_time():
@@ -39,6 +43,7 @@ class Browser:
     """A browser in which somebody has signed in, with a stream and a socket open at one node."""
 
     session_id: SessionId
+    cookie: dict[str, str]
     headers: dict[str, str]
     events: httpx.Response
     socket: AgentXClient
@@ -52,27 +57,27 @@ class Browser:
         assert not self.events.is_closed
 
 
+def socket_of(
+    talk: Talk, cookie: dict[str, str], **options: Any
+) -> AbstractAsyncContextManager[AgentXClient]:
+    """A socket at the address that people know, as a proxy passes it on."""
+    there = urlsplit(talk.url)
+    known = replace(talk, url=f"http://{HOST}")
+    return agentx(known, host=there.hostname, port=there.port, additional_headers=cookie, **options)
+
+
 @asynccontextmanager
 async def browser(talk: Talk, user: str) -> AsyncGenerator[Browser]:
     signed = SignedIn(id=UserId(user), role=UserRole.USER)
     started = await (await talk.app.services()).sessions.start(signed, INVITATION, "browser", system_clock())
-    host = urlsplit(ORIGIN).netloc
     cookie = {"Cookie": f"__Host-threadkeep-{talk.store.installation[:8]}={started.token}"}
-    headers = {**PAGE, **cookie, "Host": host}
-    there = urlsplit(talk.url)
-    socket = agentx(
-        replace(talk, url=f"http://{host}"),
-        host=there.hostname,
-        port=there.port,
-        origin=ORIGIN,
-        additional_headers=cookie,
-    )
+    headers = {**PAGE, **cookie, "Host": HOST}
     async with (
-        socket as opened,
+        socket_of(talk, cookie, origin=ORIGIN) as opened,
         talk.client.stream("GET", "/api/me/events", headers=headers) as events,
     ):
         assert events.status_code == 200
-        yield Browser(started.session.id, headers, events, opened)
+        yield Browser(started.session.id, cookie, headers, events, opened)
 
 
 @pytest.mark.usefixtures("soon")
@@ -97,3 +102,23 @@ async def test_streams_and_sockets_of_an_ended_session_close_on_every_node(datab
         assert (await here.client.delete("/api/me/sessions", headers=phone.headers)).status_code == 204
         await asyncio.gather(phone.is_cut_off(), tablet.is_cut_off())
         await bob.goes_on()
+
+
+async def test_cookie_opens_no_socket_for_another_page(database_url: str, tmp_path: Path):
+    """A browser sends it along with whatever page opens one: it is refused there, or stays nobody's."""
+    async with talking(settings_for(database_url, tmp_path / "data")) as talk, browser(talk, "ann") as ann:
+        await ann.goes_on()
+        for origin in ("https://evil.example", f"{ORIGIN}:8443", "http://localhost:3000", "null"):
+            with pytest.raises(InvalidStatus):
+                async with socket_of(talk, ann.cookie, origin=origin):
+                    pass
+        # A listed origin may open one, and so may a program: not as her.
+        for options in (
+            {"origin": "https://app.example"},
+            {},
+            {"origin": ORIGIN, "subprotocols": ["bearer.x"]},
+        ):
+            async with socket_of(talk, ann.cookie, **options) as socket:
+                assert "error" in await socket.request("container_list"), options
+        async with socket_of(talk, ann.cookie, origin=ORIGIN) as socket:
+            assert "error" not in await socket.request("container_list")
