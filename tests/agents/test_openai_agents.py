@@ -1,15 +1,26 @@
 """Agents of the OpenAI Agents SDK behind a durable turn."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import agents as sdk
 import httpx2
+import pydantic
 import pytest
 from openai import AsyncOpenAI
 
 from threadkeep.agents.openai_agents import durable
-from threadkeep.testing import Recorded, Reply, Say, ScriptedModel, UseTool, crash_everywhere
+from threadkeep.testing import (
+    Recorded,
+    Reply,
+    Say,
+    ScriptedModel,
+    Think,
+    UseTool,
+    crash_everywhere,
+    run_agent,
+)
 
 sdk.set_tracing_disabled(True)
 
@@ -81,3 +92,174 @@ async def test_agent_of_the_sdk_survives_every_crash(model: sdk.Model):
     report.check()
     assert report.whole.text == "Let me look. \n\nIt is order 7: 120 €."
     assert report.whole.steps["find_order"].count == 1
+
+
+refunded: list[str] = []
+
+
+@sdk.function_tool(needs_approval=True)
+async def refund(order_id: int, amount: int) -> str:
+    """Refunds an order."""
+    refunded.append(f"{order_id}: {amount}")
+    return f"Refunded {amount} €."
+
+
+def refunding(items: list[dict[str, Any]]) -> Reply:
+    if not (found := results(items)):
+        return [UseTool("refund", {"order_id": 7, "amount": 120}, "call_1")]
+    return [Say(found[-1])]
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "done"),
+    [
+        ("allow", "Refunded 120 €.", ["7: 120"]),
+        ("deny", "The user denied the call. The user denied this call.", []),
+    ],
+)
+async def test_tool_that_needs_approval_runs_only_if_the_user_allows_it(
+    answer: str, text: str, done: list[str]
+):
+    refunded.clear()
+    provider.script = refunding
+    orders = durable(sdk.Agent("Clerk", model=responses, tools=[refund]), effects={"refund": "idempotent"})
+    run = await run_agent(orders, "Refund order 7", answers=[answer])
+    assert run.text == text
+    assert refunded == done
+    assert run.questions != []
+
+
+async def test_approval_in_an_agent_that_was_handed_over_to_survives_every_crash():
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        if not found:
+            return [UseTool("transfer_to_billing", {}, "call_0")]
+        return refunding([it for it in items if "call_0" not in it.values()])
+
+    provider.script = script
+    billing = sdk.Agent("Billing", model=responses, tools=[refund])
+    triage = sdk.Agent("Triage", model=chat, handoffs=[sdk.handoff(billing)])
+    orders = durable(triage, effects={"refund": "idempotent"})
+    report = await crash_everywhere(orders, "Refund order 7", answers=["allow"], only=range(4, 100, 6))
+    report.check()
+    assert report.whole.text == "Refunded 120 €."
+    assert {"Triage", "Billing", "refund"} <= report.whole.steps.keys()
+
+
+async def test_agent_that_is_a_tool_is_recorded_step_by_step_and_is_silent():
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        if "Refund order 7" not in json.dumps(items):  # it is billing that is asked
+            return [Say("Silent. "), *refunding(items)]
+        found = results(items)
+        return (
+            [Say(f"He says: {found[0]}")]
+            if found
+            else [UseTool("ask_billing", {"input": "Go deep"}, "call_9")]
+        )
+
+    provider.script = script
+    billing = sdk.Agent("Billing", model=chat, tools=[refund])
+    asks = billing.as_tool("ask_billing", "Asks billing.")
+    orders = durable(sdk.Agent("Clerk", model=responses, tools=[asks]), effects={"refund": "idempotent"})
+    run = await run_agent(orders, "Refund order 7", answers=["allow"])
+    assert run.text == "He says: Silent. Refunded 120 €."
+    assert run.steps["Billing"].count == 2
+    assert run.steps["refund"].count == 1
+    assert "ask_billing" not in run.steps
+
+
+@sdk.function_tool
+async def temperature(city: str) -> int:
+    """How warm a city is."""
+    return len(city)
+
+
+async def test_tools_that_run_at_once_get_their_own_results():
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        if not found:
+            return [UseTool("temperature", {"city": it}, f"call_{it}") for it in ("Rome", "Berlin")]
+        return [Say(", ".join(found))]
+
+    provider.script = script
+    warm = durable(sdk.Agent("Warm", model=responses, tools=[temperature]), effects={"temperature": "read"})
+    run = await run_agent(warm, "How warm is it?")
+    assert run.text == "4, 6"
+    assert run.steps["temperature"].count == 2
+
+
+class Unstorable:
+    def __str__(self) -> str:
+        return "an order"
+
+
+async def test_tool_whose_result_cannot_be_stored_gives_the_model_what_it_would_read_of_it():
+    @sdk.function_tool
+    async def strange() -> Unstorable:
+        """Returns an object."""
+        return Unstorable()
+
+    @sdk.function_tool
+    async def large() -> str:
+        """Returns too much."""
+        return "x" * 9_000_000
+
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        if not found:
+            return [UseTool("strange", {}, "call_1"), UseTool("large", {}, "call_2")]
+        return [Say(" | ".join(found))]
+
+    provider.script = script
+    agent = sdk.Agent("Odd", model=responses, tools=[strange, large])
+    run = await run_agent(durable(agent, effects={"strange": "read", "large": "read"}), "Go")
+    assert run.text.startswith(
+        "an order | The tool has run, but its result can't be read: large returned 9000002"
+    )
+
+
+async def test_guardrail_that_asks_a_model_is_recorded_and_its_refusal_is_told():
+    judge = sdk.Agent("Judge", model=chat)
+
+    @sdk.input_guardrail
+    async def is_polite(_context: Any, _agent: Any, asked: Any) -> sdk.GuardrailFunctionOutput:
+        verdict = sdk.Runner.run_streamed(judge, f"Judge: {asked}")
+        async for _ in verdict.stream_events():
+            pass
+        return sdk.GuardrailFunctionOutput(
+            output_info=object(), tripwire_triggered=verdict.final_output == "rude"
+        )
+
+    def script(items: list[dict[str, Any]]) -> Reply:
+        text = json.dumps(items)
+        return [Say("rude" if "Fool" in text else "polite")] if "Judge" in text else [Say("Hello.")]
+
+    provider.script = script
+    agent = sdk.Agent("Clerk", model=responses, input_guardrails=[is_polite])
+    guarded = durable(agent, refused="Please be polite.")
+    polite = await run_agent(guarded, "Good day")
+    assert polite.text == "Hello."
+    assert polite.steps["is_polite"].count == 1
+    rude = await run_agent(guarded, "Fool!")
+    assert rude.status == "FAILED"
+    assert rude.error
+    assert rude.error.message == "Please be polite."
+
+
+class Order(pydantic.BaseModel):
+    id: int
+    total: str
+
+
+async def test_structured_output_is_the_text_of_the_reply():
+    provider.script = lambda _: [Say('{"id": 7, "tot'), Say('al": "120 €"}')]
+    run = await run_agent(durable(sdk.Agent("Reader", model=responses, output_type=Order)), "Order 7?")
+    assert json.loads(run.text) == {"id": 7, "total": "120 €"}
+
+
+async def test_reasoning_is_shown_while_the_model_thinks():
+    provider.script = lambda _: [Think("I wonder. "), Say("Yes.")]
+    run = await run_agent(durable(sdk.Agent("Thinker", model=responses)), "Really?")
+    assert run.text == "Yes."
+    assert any(it["type"] == "thought" and it["text"] == "I wonder. " for it in run.parts)

@@ -258,7 +258,6 @@ RESPONSES_BREACHES: list[Callable[[Body], object]] = [
     put(I, 4, "content", 2, "file_data", value="data:application/pdf;base64,iVBORw0KGgo="),
     twice(I, 4),
     lambda body: body[I].append({"role": "assistant", "content": "x"}),
-    put("tools", value=[]),
     twice("tools", 0),
     put("tools", 0, "type", value="x"),
     put("tools", 0, "function", value={}),

@@ -485,7 +485,7 @@ class _ResponsesRules(_Rules):
         self.cache_key(body)
         self._input(self.entries(body.get("input"), "input"), is_stored=body.get("store", True))
         if "tools" in body:
-            self._tools(self.entries(body["tools"], "tools"))
+            self._tools(self.entries(body["tools"], "tools", least=0))  # the SDKs send an empty list
 
     def _input(self, values: Sequence[Any], *, is_stored: object) -> None:
         checks: dict[str, Callable[[Fields, str], None]] = {
