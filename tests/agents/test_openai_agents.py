@@ -1,5 +1,6 @@
 """Agents of the OpenAI Agents SDK behind a durable turn."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from openai import AsyncOpenAI
 
 from threadkeep.agents.openai_agents import durable
 from threadkeep.testing import (
+    Pause,
     Recorded,
     Reply,
     Say,
@@ -212,8 +214,8 @@ async def test_tool_whose_result_cannot_be_stored_gives_the_model_what_it_would_
         return [Say(" | ".join(found))]
 
     provider.script = script
-    agent = sdk.Agent("Odd", model=responses, tools=[strange, large])
-    run = await run_agent(durable(agent, effects={"strange": "read", "large": "read"}), "Go")
+    odd = sdk.Agent("Odd", model=responses, tools=[strange, large])
+    run = await run_agent(durable(odd, effects={"strange": "read", "large": "read"}), "Go")
     assert run.text.startswith(
         "an order | The tool has run, but its result can't be read: large returned 9000002"
     )
@@ -245,6 +247,19 @@ async def test_guardrail_that_asks_a_model_is_recorded_and_its_refusal_is_told()
     assert rude.status == "FAILED"
     assert rude.error
     assert rude.error.message == "Please be polite."
+
+
+async def test_guardrail_beside_a_model_call_ends_the_turn_the_same_way_when_it_runs_again():
+    @sdk.input_guardrail
+    async def never(*_: Any) -> sdk.GuardrailFunctionOutput:
+        await asyncio.sleep(0.05)
+        return sdk.GuardrailFunctionOutput(output_info=None, tripwire_triggered=True)
+
+    provider.script = lambda _: [Say("Hel"), Pause(0.3), Say("lo.")]
+    guarded = durable(sdk.Agent("Clerk", model=responses, input_guardrails=[never]))
+    report = await crash_everywhere(guarded, "Good day", only=["step Clerk", "step_end never"])
+    ends = {it.run.error.code for it in report.crashes if it.run and it.run.error}
+    assert ends == {report.whole.error.code if report.whole.error else ""}  # and never REPLAY_DIVERGED
 
 
 class Order(pydantic.BaseModel):

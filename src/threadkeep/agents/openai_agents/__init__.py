@@ -1,14 +1,11 @@
 """Agents of the OpenAI Agents SDK behind a durable turn: `orders = durable(my_agent)`."""
 
 try:
-    import agents as _sdk  # noqa: F401 - whether it is there
-except ModuleNotFoundError as exc:
-    if exc.name != "agents":
-        raise
+    import agents as _  # noqa: F401 - whether it is installed
+except ModuleNotFoundError as exc:  # pragma: no cover - the tests have it
     raise ModuleNotFoundError(
-        "`threadkeep.agents.openai_agents` needs the package `openai-agents`: "
-        "`pip install 'threadkeep[openai-agents]'`.",
-        name="agents",
+        "`threadkeep.agents.openai_agents` needs openai-agents 0.24 or newer: "
+        '`pip install "threadkeep[openai-agents]"`.'
     ) from exc
 
 from threadkeep.agents.openai_agents.durable import durable

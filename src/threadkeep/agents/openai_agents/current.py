@@ -1,5 +1,6 @@
 """What one run of an SDK's agent shares with its models, tools and guardrails."""
 
+import asyncio
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ class Running:
     """What the last model call has shown."""
     heard: list[object] = field(default_factory=list[object])
     """The last reply that was recorded."""
+    has_asked: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by the first model call."""
 
 
 running: ContextVar[Running | None] = ContextVar("running", default=None)

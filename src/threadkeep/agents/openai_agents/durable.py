@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import agents as sdk
 from agents.memory import Session
-from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.errors import AgentError
@@ -89,17 +89,11 @@ async def _result(agent_of_sdk: "sdk.Agent[Any]", asked: str, now: Running, **op
 
 
 def _said(result: Any) -> str:
-    """What a run ends with, as text."""
+    """What a run ends with, as text: a structured output as its JSON."""
     output = result.final_output
     if output is None or isinstance(output, str):
         return output or ""
-    kind = result.last_agent.output_type
-    schema = kind if isinstance(kind, sdk.AgentOutputSchemaBase) else None
-    return _json(output, kind if schema is None else None)
-
-
-def _json(output: Any, kind: Any) -> str:
-    return TypeAdapter(kind or type(output)).dump_json(output, indent=2).decode()
+    return to_json(output, indent=2).decode()
 
 
 def _key(name: str) -> str:

@@ -1,6 +1,6 @@
 """Model calls of the SDK as recorded steps, whose text is shown while it is written."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
 
@@ -96,11 +96,12 @@ class _RecordedModel:
                     if is_shown or not isinstance(piece, str | Thought):
                         yield piece
 
-        kept = await turn.step(ask, name=step_name(run.agent), key=asked.content, effect="idempotent")
+        run.has_asked.set()
+        kept: Any = await turn.step(ask, name=step_name(run.agent), key=asked.content, effect="idempotent")
         run.said = _text(kept["output"]) if is_shown else ""
         return kept
 
-    async def _pieces(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+    async def _pieces(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncGenerator[Any]:
         """What a call shows, then what is kept of it."""
         done: Response | None = None
         items: list[Any] = []
