@@ -106,7 +106,7 @@ def _checked(params: CallParams, given: dict[str, Any]) -> dict[str, Any]:
 def _plain(name: str, operation: DurableOperation[Any, Any, Any], result: Any) -> Any:
     """What is recorded of a call, and what its user reads of it: what the tool returned, if it did."""
     try:
-        dumped = operation.result_codec.dump(result)
+        dumped: Any = operation.result_codec.dump(result)
     except (PydanticSerializationError, TypeError) as exc:
         raise StepResultInvalid(
             f"{name} returned what can't be stored",
@@ -124,5 +124,5 @@ def _plain(name: str, operation: DurableOperation[Any, Any, Any], result: Any) -
             return dumped
 
 
-def _kind(value: object) -> object:
+def _kind(value: Any) -> Any:
     return cast("dict[str, Any]", value).get("kind") if isinstance(value, dict) else None

@@ -24,7 +24,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import AbstractToolset
 
 from threadkeep.agents.pydantic_ai.deferred import decide
-from threadkeep.agents.pydantic_ai.operations import Operations
+from threadkeep.agents.pydantic_ai.operations import Operations, is_shown
 from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.turn import Turn, current_turn, in_step, in_turn
 
@@ -93,11 +93,10 @@ class Durability(BaseDurabilityCapability[Any]):
 
     async def _show(self, _: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
         """Shows what a model says while it says it."""
-        if not in_turn():
-            return
-        turn = current_turn()
-        async for event in events:
-            await show(turn, event)
+        if is_shown.get():
+            turn = current_turn()
+            async for event in events:
+                await show(turn, event)
 
 
 async def show(turn: Turn, event: AgentStreamEvent) -> None:

@@ -1,7 +1,9 @@
 """The operations of an agent's run as steps of the turn."""
 
+import itertools
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, Literal, cast
 
 from pydantic_ai.durable_exec import (
@@ -18,11 +20,13 @@ from pydantic_ai.durable_exec import (
     ToolsetGetToolsId,
     ToolsetValidateToolArgumentsId,
 )
+from pydantic_ai.exceptions import ModelAPIError, ModelConnectionError
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
 from pydantic_ai.tools import ToolDefinition
 
 from threadkeep.agents.pydantic_ai.calls import call_tool
 from threadkeep.agents.pydantic_ai.messages import content_of
+from threadkeep.agents.pydantic_ai.model_errors import TRANSIENT, rebuilt, recorded
 from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.replies import Result, Usage
 from threadkeep.agents.tool import EFFECTS, check_effect
@@ -30,6 +34,12 @@ from threadkeep.agents.turn import Turn, current_turn
 from threadkeep.wire.programs import Effect, StepAccess
 
 Operation = DurableOperation[Any, Any, Any]
+
+RETRIES = 2
+"""How often a model is asked again whose answer broke off."""
+
+is_shown: ContextVar[bool] = ContextVar("is_shown", default=False)
+"""Whether what a model says now is for the turn's user."""
 
 
 class Rules:
@@ -94,9 +104,18 @@ class Operations(DurableOperationBackend[Any]):
         records = records_of(turn)
         id_ = cast("ModelRequestId", operation.operation_id)
 
+        attempts = itertools.count()
+
         async def model() -> AsyncGenerator[object]:
-            response, is_streamed = await self._response(operation, params)
-            if not is_streamed:
+            is_last = next(attempts) == RETRIES
+            try:
+                response, is_streamed = await self._response(operation, params)
+            except ModelAPIError as exc:
+                if isinstance(exc, TRANSIENT) and not is_last:
+                    raise
+                yield Result({"failed": recorded(exc)})
+                return
+            if not is_streamed and _is_for_user(turn, params):
                 await _show_whole(turn, response)
             used = response.usage
             yield Usage(
@@ -107,22 +126,49 @@ class Operations(DurableOperationBackend[Any]):
             )
             yield Result({"response": operation.result_codec.dump(response), "streamed": is_streamed})
 
-        key = [params.model_id, content_of(params)]
-        recorded = await turn.step(model, name="model", key=key, effect="idempotent", title=id_.model_name)
+        kept = await turn.step(
+            model,
+            name="model",
+            key=[params.model_id, content_of(params)],
+            effect="idempotent",
+            title=id_.model_name,
+            retries=RETRIES,
+        )
+        if "failed" in kept:
+            raise rebuilt(kept["failed"])
         records.responses += 1
-        if not recorded["streamed"] and id_.model_name not in records.unstreamed:
+        if not kept["streamed"] and id_.model_name not in records.unstreamed:
             records.unstreamed.add(id_.model_name)
             await turn.notice(f"The model {id_.model_name} doesn't stream: what it says is shown at once.")
-        return operation.result_codec.load(recorded["response"])
+        return operation.result_codec.load(kept["response"])
 
     async def _response(self, operation: Operation, params: ModelRequestParams) -> tuple[ModelResponse, bool]:
-        if operation is self.plain_request:
-            return await operation.handler(params), False
+        token = is_shown.set(_is_for_user(current_turn(), params))
         try:
-            return await operation.handler(params), True
-        except (NotImplementedError, AssertionError):  # what models that can't stream raise
-            assert self.plain_request is not None
-            return await self.plain_request.handler(params), False
+            if operation is self.plain_request:
+                return await operation.handler(params), False
+            try:
+                return _whole(await operation.handler(params)), True
+            except (NotImplementedError, AssertionError):  # what models that can't stream raise
+                assert self.plain_request is not None
+                return await self.plain_request.handler(params), False
+        finally:
+            is_shown.reset(token)
+
+
+def _is_for_user(turn: Turn, params: ModelRequestParams) -> bool:
+    """Whether the user reads what the model writes: not what it tells another agent, and not JSON, which is
+    said once it is known to be right.
+    """
+    is_data = params.model_request_parameters.output_mode in ("native", "prompted")
+    return params.run_context.run_id == turn.id and not is_data
+
+
+def _whole(response: ModelResponse) -> ModelResponse:
+    """A response, unless its stream ended early, which pydantic-ai takes for its end."""
+    if response.provider_name == "openai" and response.finish_reason is None:
+        raise ModelConnectionError(response.model_name or "", "The model's answer broke off.")
+    return response
 
 
 class _Bound(BoundDurableOperation[Any, Any, Any]):
@@ -160,8 +206,7 @@ class _Bound(BoundDurableOperation[Any, Any, Any]):
         async def run() -> Any:
             return codec.dump(await self._operation.handler(params))
 
-        recorded = await current_turn().step(run, name=name, key=key, effect=effect, hidden=True)
-        return codec.load(recorded)
+        return codec.load(await current_turn().step(run, name=name, key=key, effect=effect, hidden=True))
 
 
 def _call_of(params: ToolsetCallToolParams | DynamicToolsetCallToolParams) -> str | None:

@@ -9,11 +9,13 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic_ai.agent import AbstractAgent, AgentRunResult
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from threadkeep.agents.agent import Agent, agent
+from threadkeep.agents.errors import ModelFailed
 from threadkeep.agents.pydantic_ai.capability import Durability
 from threadkeep.agents.pydantic_ai.messages import converted, dump, load
 from threadkeep.agents.pydantic_ai.records import records_of
@@ -60,19 +62,28 @@ async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn]
     made = deps(turn) if deps is not None else None
     if inspect.isawaitable(made):
         made = await made
+    try:
+        result = await _result(given, turn, history, prompt, made)
+    except ModelAPIError as exc:
+        raise ModelFailed(exc.message) from exc
+    await _tell(turn, result)
+    at = turn.now().isoformat()
+    turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
+
+
+async def _result(
+    given: AbstractAgent[Any, Any], turn: Turn, history: list[ModelMessage], prompt: str, deps: Any
+) -> AgentRunResult[Any]:
     is_durable = Durability.from_agent(given) is not None
-    result = await given.run(
+    return await given.run(
         prompt,
         message_history=history,
-        deps=made,
+        deps=deps,
         run_id=turn.id,
         conversation_id=turn.conversation.id,
         toolsets=_client_tools(turn),
         capabilities=None if is_durable else [Durability(name=given.name or turn.id)],
     )
-    await _tell(turn, result)
-    at = turn.now().isoformat()
-    turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
 
 
 async def _asked(turn: Turn) -> tuple[list[ModelMessage], str]:
@@ -128,22 +139,14 @@ async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
         if not responses or _said(responses[-1]) != output.strip():
             await turn.say(output)
         return
-    value = TypeAdapter[Any](cast("type", type(output))).dump_python(output, mode="json")
+    kind: Any = type(output)
+    value = TypeAdapter[Any](kind).dump_python(output, mode="json")
     turn.state["output"] = value
-    if not responses or not _is_json(_said(responses[-1])):
-        await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
+    await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def _said(response: ModelResponse) -> str:
     return "".join(it.content for it in response.parts if isinstance(it, TextPart)).strip()
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _kept(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
