@@ -135,12 +135,12 @@ async def test_a_structured_output_that_breaks_off_is_asked_for_again_and_shown_
     assert Order.model_validate_json(run.text).id == 7
 
 
-async def test_a_model_that_refuses_ends_the_turn_as_a_model_that_failed():
+async def test_a_model_that_refuses_ends_the_turn_with_a_sentence_about_it():
     agent = durable(Agent(OpenAIChatModel("scripted", provider=provider), name="orders"))
     with answering(lambda _: [Status(400)]):
         run = await run_agent(agent, "Hi", check=False)
     assert run.error is not None
-    assert (run.status, run.error.code) == ("FAILED", "MODEL_FAILED")
+    assert (run.status, run.error.message) == ("FAILED", "The model scripted gave no answer.")
 
 
 # Its tools

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import logging
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -9,17 +10,19 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic_ai.agent import AbstractAgent, AgentRunResult
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from threadkeep.agents.agent import Agent, agent
-from threadkeep.agents.errors import ModelFailed
+from threadkeep.agents.errors import AgentError
 from threadkeep.agents.pydantic_ai.capability import Durability
 from threadkeep.agents.pydantic_ai.messages import converted, dump, load
 from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.turn import Turn
+
+log = logging.getLogger("threadkeep.agents")
 
 STATE = "pydantic_ai"
 MOST_STATE_BYTES = 6 * 1024 * 1024
@@ -65,7 +68,9 @@ async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn]
     try:
         result = await _result(given, turn, history, prompt, made)
     except ModelAPIError as exc:
-        raise ModelFailed(exc.message) from exc
+        status = f", status {exc.status_code}" if isinstance(exc, ModelHTTPError) else ""
+        log.error("turn %s: the model %s failed: %s%s", turn.id, exc.model_name, type(exc).__name__, status)
+        raise AgentError(f"The model {exc.model_name} gave no answer.") from exc
     await _tell(turn, result)
     at = turn.now().isoformat()
     turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
