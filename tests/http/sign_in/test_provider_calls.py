@@ -2,7 +2,7 @@
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 
 import httpx2
 import pytest
@@ -12,7 +12,10 @@ from threadkeep.http.sign_in.openid import calls
 
 URL = "https://id.example/token"
 SECRET = "s3cret"
-Reply = Callable[[httpx2.Request], httpx2.Response | Awaitable[httpx2.Response]]
+Reply = (
+    Callable[[httpx2.Request], httpx2.Response]
+    | Callable[[httpx2.Request], Coroutine[None, None, httpx2.Response]]
+)
 
 
 class Bytes(httpx2.AsyncByteStream):
