@@ -206,7 +206,7 @@ SHORT_LIVED = {
     "threadkeep.agents.threads.Threads._add": "a thread for functions, which goes when there are none",
     "threadkeep.agents.run.FunctionRun.begin": "one run of a function, which says how it ended",
     "threadkeep.agents.blocking.BlockingTurn._wait": "one call; its thread waits for it",
-    "threadkeep.agents.openai_agents.servers._connect": "one connection attempt, which its turns wait for",
+    "threadkeep.agents.openai_agents.servers._Connection.__init__": "a connection, which its turns end",
     "threadkeep.agents.langgraph.bridge.wait_for": "one call; its thread waits for it",
     "threadkeep.agents.langgraph.models._look_up": "one model call, of a run that ends it",
     # Commands, the client and fakes for tests: no server.

@@ -9,9 +9,14 @@ import agents as sdk
 import httpx2
 import pydantic
 import pytest
+from agents.mcp import MCPServerStreamableHttp
+from agents.tool_context import ToolContext
 from openai import AsyncOpenAI
 
-from threadkeep.agents.openai_agents import durable
+from threadkeep.agents import ModelMessageItem
+from threadkeep.agents.openai_agents import durable, preparing
+from threadkeep.agents.openai_agents.sessions import converted
+from threadkeep.client import TurnWaiting
 from threadkeep.testing import (
     Pause,
     Recorded,
@@ -19,9 +24,12 @@ from threadkeep.testing import (
     Say,
     ScriptedModel,
     Think,
+    ToolServer,
+    Usage,
     UseTool,
     crash_everywhere,
     run_agent,
+    running_app,
 )
 
 sdk.set_tracing_disabled(True)
@@ -278,3 +286,158 @@ async def test_reasoning_is_shown_while_the_model_thinks():
     run = await run_agent(durable(sdk.Agent("Thinker", model=responses)), "Really?")
     assert run.text == "Yes."
     assert any(it["type"] == "thought" and it["text"] == "I wonder. " for it in run.parts)
+
+
+def add(a: int, b: int) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+async def test_tools_of_an_mcp_server_that_nobody_has_connected_are_called_once_and_shown():
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        return [Say(found[0])] if found else [UseTool("add", {"a": 2, "b": 3}, "call_1")]
+
+    provider.script = script
+    with ToolServer(add) as server:
+        mcp = MCPServerStreamableHttp(params={"url": server.url}, name="Sums", require_approval="always")
+        sums = durable(sdk.Agent("Sums", model=responses, mcp_servers=[mcp]), effects={"add": "read"})
+        run = await run_agent(sums, "2 + 3?", answers=["allow"])
+    assert json.loads(run.text.replace("'", '"'))[0]["text"] == "5"
+    assert run.steps["add"].count == 1
+
+
+async def test_tool_that_runs_another_agent_is_one_step_and_as_a_scope_several():
+    other = sdk.Agent("Other", model=responses)
+
+    @sdk.function_tool
+    async def delegate(text: str) -> str:
+        """Asks another agent."""
+        streamed = sdk.Runner.run_streamed(other, text)
+        async for _ in streamed.stream_events():
+            pass
+        return str(streamed.final_output)
+
+    def script(items: list[dict[str, Any]]) -> Reply:
+        if "Inside" in json.dumps(items) and "Outside" not in json.dumps(items):
+            return [Say("I am inside.")]
+        found = results(items)
+        return [Say(f"Told: {found[0]}")] if found else [UseTool("delegate", {"text": "Inside"}, "call_1")]
+
+    provider.script = script
+    boss = sdk.Agent("Boss", model=responses, tools=[delegate])
+    whole = await run_agent(durable(boss, effects={"delegate": "idempotent"}), "Outside")
+    assert whole.text == "Told: I am inside."
+    assert whole.steps.keys() == {"Boss", "delegate"}
+    inside = await run_agent(durable(boss, effects={"delegate": "scope"}, agents=[other]), "Outside")
+    assert inside.text == "Told: I am inside."
+    assert inside.steps.keys() == {"Boss", "Other"}
+
+
+async def test_users_edit_of_a_call_reaches_the_tool():
+    async def large(_context: Any, arguments: dict[str, Any], _call_id: str) -> bool:
+        return arguments["amount"] > 100
+
+    @sdk.function_tool(needs_approval=large)
+    async def pay(amount: int) -> str:
+        """Pays."""
+        return f"Paid {amount} €."
+
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        return [Say(found[0])] if found else [UseTool("pay", {"amount": 120}, "call_1")]
+
+    provider.script = script
+    payer = durable(sdk.Agent("Payer", model=responses, tools=[pay]), effects={"pay": "idempotent"})
+    async with running_app(agents=[payer]) as app:
+        (id_,) = [it.id async for it in app.client.agents() if it.engine.key == "payer"]
+        conversation = await app.client.create_conversation(id_, title="Test")
+        started = await app.client.start(conversation.id, "Pay.")
+        with pytest.raises(TurnWaiting) as waiting:
+            await app.client.reply(started.turn_id)
+        (request,) = waiting.value.approvals
+        await app.client.answer(started.turn_id, request.request_id, "edit", arguments={"amount": 7})
+        assert (await app.client.reply(started.turn_id)).content == "Paid 7 €."
+
+
+async def test_model_call_of_the_sdk_is_counted_and_callbacks_of_the_session_still_work():
+    seen: list[int] = []
+
+    def newest(history: list[Any], new: list[Any]) -> list[Any]:
+        seen.append(len(history))
+        return [*history[-2:], *new]
+
+    provider.script = lambda _: [Say("Yes."), Usage(1_000, 20)]
+    counted = durable(
+        sdk.Agent("Counted", model=responses),
+        run_config=sdk.RunConfig(session_input_callback=newest, tracing_disabled=True),
+    )
+    async with running_app(agents=[counted]) as app:
+        (id_,) = [it.id async for it in app.client.agents() if it.engine.key == "counted"]
+        conversation = await app.client.create_conversation(id_, title="Test")
+        for text in ("One?", "Two?"):
+            started = await app.client.start(conversation.id, text)
+            reply = await app.client.reply(started.turn_id)
+        assert seen == [0, 2]
+        assert reply.usage
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) == (1_000, 20)
+
+
+async def test_conversation_that_the_sdk_has_no_items_of_is_converted():
+    context = [
+        ModelMessageItem("user", "A"),
+        ModelMessageItem("assistant", [{"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}}]),
+        ModelMessageItem("user", [{"type": "tool_result", "tool_use_id": "1", "content": "2"}]),
+        ModelMessageItem("assistant", [{"type": "text", "text": "B"}]),
+    ]
+    assert converted(context) == [
+        {"role": "user", "content": "A"},
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a": 1}'},
+        {"type": "function_call_output", "call_id": "1", "output": "2"},
+        {"role": "assistant", "content": "B"},
+    ]
+
+
+async def test_agent_that_is_made_while_the_turn_runs_is_recorded():
+    async def make(_context: Any, _arguments: str) -> sdk.Agent[Any]:
+        return sdk.Agent("Made", model=sdk.OpenAIResponsesModel("scripted", provider.client()))
+
+    made = sdk.Handoff[Any, Any](
+        tool_name="to_made",
+        tool_description="Hands over.",
+        input_json_schema={"type": "object", "properties": {}},
+        on_invoke_handoff=make,
+        agent_name="Made",
+    )
+    provider.script = lambda items: [Say("Made.")] if results(items) else [UseTool("to_made", {}, "call_1")]
+    run = await run_agent(durable(sdk.Agent("Maker", model=responses, handoffs=[made])), "Hi")
+    assert run.text == "Made."
+    assert run.steps["Made"].count == 1
+
+
+async def test_model_that_is_called_unrecorded_is_told_in_a_notice(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparing, "record_model", lambda _: None)
+    provider.script = lambda _: [Say("OK.")]
+
+    class Plain(sdk.OpenAIResponsesModel):
+        async def get_response(self, *_: Any, **__: Any) -> sdk.ModelResponse:
+            return sdk.ModelResponse(output=[], usage=sdk.Usage(), response_id=None)
+
+    run = await run_agent(
+        durable(sdk.Agent("Plain", model=Plain("scripted", provider.client()))), "Hi", check=False
+    )
+    assert any("isn't recorded" in str(it) for it in run.parts)
+
+
+def test_private_names_of_the_sdk_that_lead_from_an_agent_to_others_are_still_there():
+    """If this fails, `preparing.leads_to` no longer finds agents, and their calls aren't recorded."""
+    billing = sdk.Agent("Billing")
+    asks = billing.as_tool("ask", "Asks.")
+    told = sdk.handoff(billing)
+    assert asks._is_agent_tool  # pyright: ignore[reportPrivateUsage]
+    assert asks._agent_instance is billing  # pyright: ignore[reportPrivateUsage]
+    assert told._agent_ref  # pyright: ignore[reportPrivateUsage]
+    assert told._agent_ref() is billing  # pyright: ignore[reportPrivateUsage]
+    assert hasattr(
+        ToolContext(None, tool_name="a", tool_call_id="b", tool_arguments=""), "_function_tool_arguments"
+    )

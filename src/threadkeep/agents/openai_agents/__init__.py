@@ -8,6 +8,7 @@ except ModuleNotFoundError as exc:  # pragma: no cover - the tests have it
         '`pip install "threadkeep[openai-agents]"`.'
     ) from exc
 
+from threadkeep.agents.openai_agents.current import ToolEffect
 from threadkeep.agents.openai_agents.durable import durable
 
-__all__ = ["durable"]
+__all__ = ["ToolEffect", "durable"]

@@ -1,7 +1,8 @@
 """What one run of an SDK's agent shares with its models, tools and guardrails."""
 
 import asyncio
-from collections.abc import Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,6 +15,8 @@ ToolEffect = Effect | Literal["scope"]
 
 MOST_NAME_CHARACTERS = 100
 
+_numbers = itertools.count()
+
 
 @dataclass(slots=True)
 class Running:
@@ -21,18 +24,22 @@ class Running:
 
     effects: Mapping[str, ToolEffect]
     """Of the tools, by their names."""
+    trusts_annotations: bool = False
+    """Whether what MCP servers say of their tools counts."""
     is_nested: bool = False
     """Whether another agent called it as a tool: its text is no part of the reply then."""
     agent: str = ""
     """Who speaks, by its name."""
-    model: str = ""
-    """The model that it was given by its name, if it was."""
     approved: set[str] = field(default_factory=set[str])
     """The calls that the SDK wants approved: the server asks for it when they are claimed."""
     said: str = ""
     """What the last model call has shown."""
-    heard: list[object] = field(default_factory=list[object])
-    """The last reply that was recorded."""
+    replies: int = 0
+    """How many replies of models were recorded."""
+    number: int = field(default_factory=_numbers.__next__)
+    """Tells runs apart; those of agents that are tools have that of the run that called them."""
+    at_end: list[Callable[[], Awaitable[None]]] = field(default_factory=list[Callable[[], Awaitable[None]]])
+    """What is done when it has ended."""
     has_asked: asyncio.Event = field(default_factory=asyncio.Event)
     """Set by the first model call."""
 

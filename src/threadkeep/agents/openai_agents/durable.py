@@ -1,23 +1,27 @@
 """Makes an agent of ours of one of the SDK's."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import agents as sdk
-from agents.memory import Session
-from pydantic_core import to_json
+from pydantic_core import to_json, to_jsonable_python
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.errors import AgentError
 from threadkeep.agents.openai_agents.current import Running, ToolEffect, running
 from threadkeep.agents.openai_agents.guardrails import record_guardrails
+from threadkeep.agents.openai_agents.hooks import PreparingHooks
 from threadkeep.agents.openai_agents.models import RecordedProvider, record_model
 from threadkeep.agents.openai_agents.preparing import prepare
-from threadkeep.agents.openai_agents.sessions import session_of
+from threadkeep.agents.openai_agents.sessions import past_of
 from threadkeep.agents.turn import Turn
 
 REFUSED = "This agent doesn't reply to that."
+UNRECORDED = (
+    "A model was called in a way that isn't recorded: if the turn is interrupted, it is called again."
+)
 MOST_ROUNDS = 10
 """How many calls of a model a turn has, unless `max_turns` says otherwise: what the SDK has."""
 
@@ -28,6 +32,8 @@ def durable(
     *,
     context: Callable[[Turn], Any] | None = None,
     effects: Mapping[str, ToolEffect] | None = None,
+    agents: "Sequence[sdk.Agent[Any]]" = (),
+    trust_annotations: bool = False,
     run_config: "sdk.RunConfig | None" = None,
     max_turns: int | None = MOST_ROUNDS,
     hooks: "sdk.RunHooks[Any] | None" = None,
@@ -37,11 +43,14 @@ def durable(
     """An agent of the OpenAI Agents SDK as an agent whose turns survive crashes, pauses and deploys.
 
     `context` makes what the SDK calls the run's context, whenever the turn runs from the top. `effects` says
-    by the names of tools what a repetition would do; without it, a tool is a write. `refused` is what the
-    user reads if a guardrail ends the turn. `run_config`, `max_turns` and `hooks` are those of `Runner.run`,
-    and `meta` is what `@agent` takes.
+    by the names of tools what a repetition would do: read, idempotent, write, or scope for one whose own
+    calls are recorded instead of itself. A tool without one is a write; with `trust_annotations`, what its
+    MCP server says of it. `agents` are those that tools run. `refused` is what the user reads if a guardrail
+    ends the turn. `run_config`, `max_turns` and `hooks` are those of `Runner.run`; `meta` is what `@agent`
+    takes.
     """
-    prepare(agent_of_sdk)
+    for it in (agent_of_sdk, *agents):
+        prepare(it)
     config = run_config or sdk.RunConfig()
     if isinstance(config.model, sdk.Model):
         record_model(config.model)
@@ -51,30 +60,39 @@ def durable(
     meta.setdefault("key", _key(agent_of_sdk.name))
 
     async def run(turn: Turn) -> str | None:
-        now = Running(effects or {})
+        now = Running(effects or {}, trust_annotations)
         token = running.set(now)
+        past, asked = await past_of(turn)
         try:
+            made = context(turn) if context is not None else None
             result = await _result(
                 agent_of_sdk,
-                turn.text,
+                asked,
                 now,
-                context=context(turn) if context is not None else None,
+                context=await made if inspect.isawaitable(made) else made,
                 run_config=config,
                 max_turns=max_turns,
-                hooks=hooks,
-                session=cast("Session", await session_of(turn)),
+                hooks=PreparingHooks(hooks),
+                session=past.session,
             )
         except (sdk.InputGuardrailTripwireTriggered, sdk.OutputGuardrailTripwireTriggered) as exc:
             raise AgentError(refused) from exc
         finally:
             running.reset(token)
+            past.keep()
+            for end in now.at_end:
+                await end()
+        if not isinstance(result.final_output, str | None):
+            turn.state["output"] = to_jsonable_python(result.final_output)
+        if len(result.raw_responses) > now.replies:
+            await turn.notice(UNRECORDED)
         said = _said(result)
         return None if said.strip() == now.said.strip() else said
 
     return agent(**meta)(run)
 
 
-async def _result(agent_of_sdk: "sdk.Agent[Any]", asked: str, now: Running, **options: Any) -> Any:
+async def _result(agent_of_sdk: "sdk.Agent[Any]", asked: Any, now: Running, **options: Any) -> Any:
     """Runs an agent to its end; calls that need approval are approved here, and asked about when claimed."""
     given: Any = asked
     while True:

@@ -69,9 +69,7 @@ class _RecordedModel:
         if now is None:
             return await self._get(*args, **kwargs)
         turn, run = now
-        reply = _response(await self._step(turn, run, args, kwargs))
-        run.heard[:] = [reply]
-        return reply
+        return _response(await self._step(turn, run, args, kwargs))
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         now = recording()
@@ -81,7 +79,6 @@ class _RecordedModel:
             return
         turn, run = now
         kept = await self._step(turn, run, args, kwargs)
-        run.heard[:] = []
         yield ResponseCompletedEvent(
             type="response.completed", sequence_number=0, response=_as_streamed(kept, self._name)
         )
@@ -98,6 +95,7 @@ class _RecordedModel:
 
         run.has_asked.set()
         kept: Any = await turn.step(ask, name=step_name(run.agent), key=asked.content, effect="idempotent")
+        run.replies += 1
         run.said = _text(kept["output"]) if is_shown else ""
         return kept
 
@@ -181,7 +179,7 @@ class _Asked:
 
     def __init__(
         self,
-        system_instructions: str | None,
+        system_instructions: str | None,  # in which many agents write the date
         input: Any,  # noqa: A002 - the SDK's name
         model_settings: Any,
         tools: list[Any],
@@ -191,14 +189,11 @@ class _Asked:
         **_: Any,
     ) -> None:
         self.output_schema = output_schema
-        self.content = plain(
-            {
-                "system": system_instructions,
-                "input": input,
-                "tools": sorted(it.name for it in tools),
-                "handoffs": sorted(it.tool_name for it in handoffs),
-            }
-        )
+        self.content = [
+            plain(input),
+            sorted(it.name for it in tools),
+            sorted(it.tool_name for it in handoffs),
+        ]
 
 
 def _kept(items: list[Any]) -> list[Any]:

@@ -104,12 +104,14 @@ class _Call:
 
 
 def effect_of(tool: FunctionTool, run: Running) -> ToolEffect:
-    """What a repetition of a tool would do: as its owner says, else as its MCP server does."""
+    """What a repetition of a tool would do: as its owner says, else as its MCP server, if that is trusted."""
     if tool.name in run.effects:
         return run.effects[tool.name]
     if cast("Any", tool)._is_agent_tool:
         return "scope"
-    hints = tool.mcp_annotations.model_dump(by_alias=True) if tool.mcp_annotations is not None else {}
+    if not run.trusts_annotations or tool.mcp_annotations is None:
+        return "write"
+    hints = tool.mcp_annotations.model_dump(by_alias=True)
     if hints.get("readOnlyHint"):
         return "read"
     return "idempotent" if hints.get("idempotentHint") else "write"

@@ -15,7 +15,8 @@ def as_stored(returned: Any) -> Any:
         return returned.model_dump(mode="json", exclude_none=True)
     if isinstance(returned, list | tuple) and any(map(_is_output, cast("Sequence[Any]", returned))):
         return [as_stored(it) for it in cast("Sequence[Any]", returned)]
-    return returned if _is_json(returned) else str(cast("object", returned))
+    value = cast("Any", returned)
+    return value if _is_json(value) else str(value)
 
 
 def _is_output(value: object) -> bool:
