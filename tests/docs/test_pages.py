@@ -18,7 +18,16 @@ class Scene:
 
     script: Script = field(default_factory=dict[str, Reply])
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Variables of the environment; `{model}` is the scripted model's address."""
 
+
+OPENAI = {"OPENAI_BASE_URL": "{model}/v1", "OPENAI_API_KEY": "scripted"}
+"""For programs that ask OpenAI themselves."""
+REFUND: Script = {
+    "Refund order 7.": [Say("I look it up. "), UseTool("find_order", {"order_id": 7})],
+    "Order 7 costs 120 euros.": [UseTool("refund", {"order_id": 7})],
+    "Order 7 is refunded.": [Say("The 120 euros are on their way.")],
+}
 
 SCENES = {
     "README.md": Scene(STORY | GRAVITY),
@@ -48,6 +57,7 @@ SCENES = {
     "docs/moving.md": Scene(),
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
     "docs/costs.md": Scene(GRAVITY),
+    "docs/pydantic-ai.md": Scene(REFUND, OPENAI),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }
 

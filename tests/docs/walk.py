@@ -101,7 +101,7 @@ class Walk:
             "THREADKEEP_GATEWAY": "openai",
             "THREADKEEP_GATEWAY_URL": model.url,
             "THREADKEEP_MODEL": "scripted",
-            **self._settings,
+            **{name: it.replace("{model}", model.url) for name, it in self._settings.items()},
         }
         return self
 

@@ -1,7 +1,16 @@
 """The shop written with pydantic-ai survives crashes, and remembers on each branch what was said there."""
 
+from pathlib import Path
+
+import pytest
+
 from tests.frameworks import suite
 from tests.frameworks.pydantic_ai_shop import served
+from tests.frameworks.scripted import Asked, answering, model_url
+from threadkeep.agents import load
+from threadkeep.testing import Reply, Say, UseTool, run_agent
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "pydantic-ai"
 
 
 async def test_a_crashed_shop_of_pydantic_ai_ends_as_if_nothing_had_happened():
@@ -10,3 +19,24 @@ async def test_a_crashed_shop_of_pydantic_ai_ends_as_if_nothing_had_happened():
 
 async def test_a_shop_of_pydantic_ai_knows_what_was_said_before_on_its_branch():
     await suite.converse(served)
+
+
+async def test_the_example_of_pydantic_ai_looks_up_asks_and_refunds(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", model_url())
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.syspath_prepend(EXAMPLE)  # type: ignore[reportUnknownMemberType]
+
+    def answer(said: Asked) -> Reply:
+        match said.results:
+            case []:
+                return [UseTool("find_order", {"order_id": 7}, id="find")]
+            case [found]:
+                return [Say(f"{found} "), UseTool("refund", {"order_id": 7}, id="refund")]
+            case _:
+                return [Say(said.results[-1])]
+
+    (orders,) = load("shop:orders")
+    with answering(answer):
+        fakes = {"refund": lambda _: "Order 7 is refunded."}  # type: ignore[reportUnknownLambdaType]
+        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=fakes)
+    assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."
