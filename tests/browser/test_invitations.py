@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.conftest import settings_for
+from tests.browser.conftest import NARROW, settings_for
 from tests.browser.going import choose
 from tests.browser.test_access import violations
 from tests.browser.test_talking import done, log, say
@@ -142,6 +142,21 @@ def test_admin_invites_and_suspends(unopened: Page, browser: Browser, server: Se
     expect(row).not_to_contain_text("Suspended since")
     assert violations(admin) == []
     context.close()
+
+
+def test_offer_to_take_over_what_was_there_leaves_the_menu_on_top(unopened: Page, server: Server):
+    page = unopened
+    accept(page, invite(server, "gus", admin=True), "gus")
+    left = {"conversations": 3, "agents": 0, "briefings": 0, "memories": 0}
+    me = page.request.get("/api/me", headers={"Sec-Fetch-Site": "same-origin"}).json()
+    page.route("**/api/me", lambda route: route.fulfill(json=me | {"reassignable": left}))
+    page.set_viewport_size(NARROW)  # pyright: ignore[reportArgumentType]
+    page.reload()
+    offer = page.get_by_role("region", name="From before people signed in")
+    expect(offer).to_contain_text("3 conversations")
+    box, menu = offer.bounding_box(), page.get_by_role("button", name="Open menu").bounding_box()
+    assert box and menu
+    assert menu["y"] + menu["height"] <= box["y"]
 
 
 def test_signing_in_breaks_no_rule_of_accessibility(unopened: Page, server: Server):

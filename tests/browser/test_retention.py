@@ -7,7 +7,9 @@ from contextlib import closing
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import NARROW, WIDE
 from tests.browser.test_access import violations
+from tests.browser.test_talking import done, log, say
 from tests.serving import Server
 from threadkeep.testing import Say, ScriptedModel
 
@@ -19,6 +21,23 @@ def note(server: Server, title: str) -> None:
     with closing(sqlite3.connect(server.data / "threadkeep.db", timeout=30)) as database, database:
         at = int(time.time() * 1000) + 5 * DAY_MS - 60_000
         database.execute("UPDATE tk_conversations SET deletes_at = ? WHERE title = ?", (at, title))
+
+
+def test_notice_covers_no_message(page: Page, server: Server, model: ScriptedModel):
+    model.script([Say("At ten.")])
+    say(page, "When does the ferry leave?")
+    done(page)
+    with page.expect_response(re.compile(r"/api/conversations")):
+        note(server, "When does the ferry leave?")
+        page.reload()
+    told = page.get_by_text(re.compile("Nobody has written here for a long time"))
+    asked = log(page).get_by_text("When does the ferry leave?")
+    for size in (WIDE, NARROW):
+        page.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
+        expect(told).to_be_visible()
+        notice, message = told.bounding_box(), asked.bounding_box()
+        assert notice and message
+        assert notice["y"] + notice["height"] <= message["y"]
 
 
 def test_user_is_told_and_keeps_a_conversation_by_pinning_or_writing(

@@ -1,6 +1,6 @@
 import { problemOf, type AgentView, type Thread, type OutgoingFile, type Problem } from "@threadkeep/client";
 import { useSelected, useStore, useThread } from "@threadkeep/react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 
 import { LazyImageViewer } from "../overlays/lazy-image-viewer";
 import { agents, chosenAgent, refreshAgents } from "../state/agents";
@@ -21,13 +21,20 @@ import { UnsentMessage } from "./unsent-message";
 
 type At = Extract<Route, { name: "new" | "conversation" }>;
 
+interface Props {
+  at: At;
+  /** What a new conversation’s page offers besides. */
+  offer: ReactNode;
+  onMenu: () => void;
+}
+
 /** A conversation, or a new one. */
-export function ConversationPage({ at, onMenu }: { at: At; onMenu: () => void }) {
+export function ConversationPage({ at, offer, onMenu }: Props) {
   // The thread that was just started is the next one to open.
   const [begun, setBegun] = useState<Thread | null>(null);
   if (at.name === "conversation")
     return <OpenThread key={at.id} at={at} begun={begun?.id === at.id ? begun : null} onMenu={onMenu} />;
-  return <NewThread agentId={at.agentId} onBegun={setBegun} onMenu={onMenu} />;
+  return <NewThread agentId={at.agentId} offer={offer} onBegun={setBegun} onMenu={onMenu} />;
 }
 
 interface OpenProps {
@@ -64,11 +71,12 @@ const noImages = () => [];
 
 interface NewProps {
   agentId: string | null;
+  offer: ReactNode;
   onBegun: (thread: Thread) => void;
   onMenu: () => void;
 }
 
-function NewThread({ agentId, onBegun, onMenu }: NewProps) {
+function NewThread({ agentId, offer, onBegun, onMenu }: NewProps) {
   const words = useWords();
   const all = useStore(agents);
   const agent = chosenAgent(all, agentId);
@@ -136,6 +144,7 @@ function NewThread({ agentId, onBegun, onMenu }: NewProps) {
   return (
     <div className="thread">
       <TopBar onMenu={onMenu} title="" />
+      {offer}
       {first ? (
         <>
           <div className="scroller">

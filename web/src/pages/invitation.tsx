@@ -8,7 +8,7 @@ import { acceptInvitation, leaveInvitation, readInvitation } from "../state/invi
 import { session } from "../state/session";
 import { describeProblem } from "../ui/problem-bar";
 import { nameOf } from "../ui/user-name";
-import { WithCode } from "../ui/with-code";
+import { WithName } from "../ui/with-code";
 import { useWords } from "../words";
 import { dateTime } from "../words/format";
 import { useInvitationWords } from "../words/invitation";
@@ -69,12 +69,12 @@ function Offer({ offer, isAccepting, onAccept }: OfferProps) {
     <>
       <h2>{invitationWords.title}</h2>
       <p>
-        <WithCode text={invitationWords.as(offer.name, offer.role === "admin")} />{" "}
+        <WithName text={invitationWords.as(offer.name, offer.role === "admin")} />{" "}
         {offer.invitedBy && invitationWords.invitedBy(nameOf({ id: offer.invitedBy }))}
       </p>
       {other && (
         <p className="notice" role="status">
-          <WithCode text={invitationWords.otherHere(other)} /> {invitationWords.switchText(other, draftKeys().length)}
+          <WithName text={invitationWords.otherHere(other)} /> {invitationWords.switchText(other, draftKeys().length)}
         </p>
       )}
       <div className="choices">
@@ -98,7 +98,7 @@ function Same({ name, isAccepting, onAccept }: { name: string; isAccepting: bool
   return (
     <>
       <p>
-        <WithCode text={invitationWords.sameHere(name)} />
+        <WithName text={invitationWords.sameHere(name)} />
       </p>
       <div className="choices">
         <button type="button" className="primary" onClick={leaveInvitation}>

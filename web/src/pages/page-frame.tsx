@@ -63,9 +63,12 @@ export function PageFrame({ me }: { me: MeView }) {
       <Sidebar me={me} open={menu} onClose={closeMenu} onCollapse={() => hideSidebar(true)} />
       <main id="main" tabIndex={-1} inert={menu}>
         {offline && <offline.OfflineBar me={me} />}
-        {localData && me.reassignable && at.name === "new" && <localData.LocalDataOffer left={me.reassignable} canPutOff />}
         {at.name === "new" || at.name === "conversation" ? (
-          <ConversationPage at={at} onMenu={openMenu} />
+          <ConversationPage
+            at={at}
+            offer={localData && me.reassignable && <localData.LocalDataOffer left={me.reassignable} canPutOff />}
+            onMenu={openMenu}
+          />
         ) : (
           <LazyPage at={at} me={me} onMenu={openMenu} />
         )}

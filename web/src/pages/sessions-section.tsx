@@ -1,6 +1,6 @@
 import "../styles/account-rows.css";
 
-import { type PageView_SessionView, type SessionView } from "@threadkeep/client";
+import { type PageView_SessionView, type SessionView, type SignInView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useRef } from "react";
 
@@ -21,7 +21,18 @@ import { deviceName } from "./device-name";
 const INVITATION = "invitation";
 const OIDC = "oidc:";
 
-const readSessions = async (signal: AbortSignal) => (await api.get<PageView_SessionView>(SESSIONS, {}, signal)).items;
+interface SignedIn {
+  sessions: readonly SessionView[];
+  /** What the providers are called, by their names. */
+  titles: ReadonlyMap<string, string>;
+}
+
+async function readSessions(signal: AbortSignal): Promise<SignedIn> {
+  const { items } = await api.get<PageView_SessionView>(SESSIONS, {}, signal);
+  const isByProvider = items.some(({ way }) => way.startsWith(OIDC));
+  const ways = isByProvider ? (await api.get<SignInView>("/api/sign-in", {}, signal)).ways : [];
+  return { sessions: items, titles: new Map(ways.map(({ name, title }) => [name, title])) };
+}
 
 /** The browsers in which the user is signed in; nothing where a token or the application signs them in. */
 export function SessionsSection() {
@@ -29,7 +40,7 @@ export function SessionsSection() {
   const sessionWords = useSessionWords();
   const signOut = useSignOut();
   const { loaded, again } = useLoaded(readSessions);
-  if (loaded.state === "loading" || (loaded.state === "ready" && !loaded.value.length)) return null;
+  if (loaded.state === "loading" || (loaded.state === "ready" && !loaded.value.sessions.length)) return null;
   const endAll = async () => {
     const question = { title: `${sessionWords.everywhere}?`, text: sessionWords.everywhereText, action: sessionWords.everywhere };
     if (await confirmed(question)) signOut(true);
@@ -47,7 +58,7 @@ export function SessionsSection() {
       ) : (
         <>
           <p className="hint">{sessionWords.intro}</p>
-          <SessionList sessions={loaded.value} onSignOutHere={() => signOut()} onChanged={() => void again()} />
+          <SessionList {...loaded.value} onSignOutHere={() => signOut()} onChanged={() => void again()} />
           <button type="button" className="danger" onClick={() => void endAll()}>
             {sessionWords.everywhere}
           </button>
@@ -57,13 +68,12 @@ export function SessionsSection() {
   );
 }
 
-interface Props {
-  sessions: readonly SessionView[];
+interface Props extends SignedIn {
   onSignOutHere: () => void;
   onChanged: () => void;
 }
 
-function SessionList({ sessions, onSignOutHere, onChanged }: Props) {
+function SessionList({ sessions, titles, onSignOutHere, onChanged }: Props) {
   const words = useWords();
   const sessionWords = useSessionWords();
   const rows = useRef<HTMLUListElement>(null);
@@ -87,7 +97,7 @@ function SessionList({ sessions, onSignOutHere, onChanged }: Props) {
               <h3 title={session.device}>
                 {name} {session.current && <span className="badge">{sessionWords.here}</span>}
               </h3>
-              <SessionFacts session={session} />
+              <SessionFacts session={session} titles={titles} />
             </div>
             <button
               type="button"
@@ -103,12 +113,13 @@ function SessionList({ sessions, onSignOutHere, onChanged }: Props) {
   );
 }
 
-function SessionFacts({ session: { way, createdAt, lastUsedAt } }: { session: SessionView }) {
+function SessionFacts({ session: { way, createdAt, lastUsedAt }, titles }: { session: SessionView; titles: SignedIn["titles"] }) {
   const words = useWords();
   const sessionWords = useSessionWords();
   const now = useStore(minute);
   const used = relativeTime(lastUsedAt, words.locale, now);
-  const by = way === INVITATION ? sessionWords.byInvitation : sessionWords.by(way.startsWith(OIDC) ? way.slice(OIDC.length) : way);
+  const provider = way.startsWith(OIDC) ? way.slice(OIDC.length) : way;
+  const by = way === INVITATION ? sessionWords.byInvitation : sessionWords.by(titles.get(provider) ?? provider);
   const facts = [by, sessionWords.since(dateTime(createdAt, words.locale)), used ? sessionWords.lastUsed(used) : sessionWords.justNow];
   return <p className="about">{facts.join(" · ")}</p>;
 }

@@ -70,7 +70,7 @@ function Ways({ refused }: { refused: Refused }) {
   const isForPeople = ways.length > 0 || invitations;
   const token = tokens && (
     <TokenForm refused={refused} isFirst={!isForPeople}>
-      <p>{signInWords.signInHint}</p>
+      <p className={isForPeople ? "hint" : undefined}>{signInWords.signInHint}</p>
     </TokenForm>
   );
   return (

@@ -76,10 +76,12 @@ function UserFacts({ user, name }: { user: KnownUserView; name: string }) {
   const now = useStore(minute);
   const { id, lastSeenAt, suspendedAt, groups } = user;
   const seen = lastSeenAt && (relativeTime(lastSeenAt, words.locale, now) || null);
+  // A suspension ends the sessions, so that nothing says any more when they were here.
+  const unseen = id === LOCAL ? userWords.local : !suspendedAt && userWords.unseen;
   const facts = [
     suspendedAt && userWords.suspended(dateTime(suspendedAt, words.locale)),
     id !== name && (user.invited ? userWords.invited : id),
-    lastSeenAt === undefined ? userWords.unseen : seen ? userWords.seen(seen) : userWords.seenNow,
+    lastSeenAt === undefined ? unseen : seen ? userWords.seen(seen) : userWords.seenNow,
     groups?.length && userWords.groups(groups.join(", ")),
   ];
   return (

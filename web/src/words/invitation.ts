@@ -5,8 +5,8 @@ import { wordsHook } from "./language";
 const en = {
   title: "You’re invited",
   as: (name: string, isAdmin: boolean) => `This link signs you in as \`${name}\`${isAdmin ? ", an administrator" : ""}.`,
-  invitedBy: (name: string) => `${name} invited you.`,
-  until: (time: string) => `It works once, until ${time}. Other browsers that are signed in to this account will be signed out.`,
+  invitedBy: (name: string) => `The invitation is from ${name}.`,
+  until: (time: string) => `It works once, until ${time}. If this account is signed in elsewhere, it will be signed out there.`,
   accept: (name: string) => `Continue as ${name}`,
   otherHere: (other: string) => `This browser is signed in as \`${other}\`.`,
   switchText: (other: string, drafts: number) =>

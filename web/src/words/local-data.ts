@@ -7,7 +7,10 @@ import { wordsHook } from "./language";
 
 const en = {
   title: "From before people signed in",
-  text: (left: MovableView) => `This server still has ${listed(left, "nothing")} from when everyone was one user. Nobody sees that now. Move it to your account?`,
+  text: (left: MovableView) => {
+    const them = left.conversations + left.agents + left.briefings + left.memories === 1 ? "it" : "them";
+    return `This server still has ${listed(left, "nothing")} from when everyone was one user. Nobody can see ${them} now. Move ${them} to your account?`;
+  },
   move: "Move to me",
   notNow: "Not now",
   moved: (moved: MovableView) => `Moved ${listed(moved, "nothing: somebody else was quicker")}.`,

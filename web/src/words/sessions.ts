@@ -4,7 +4,7 @@ import { wordsHook } from "./language";
 
 const en = {
   title: "Where you’re signed in",
-  intro: "Sign out where you no longer use Threadkeep, or don’t recognize the device. That ends within seconds what is open there.",
+  intro: "Sign out where you no longer use Threadkeep, or don’t recognize the device. What is open there stops within seconds.",
   here: "This browser",
   on: (browser: string, system: string) => `${browser} on ${system}`,
   unknownBrowser: "Unknown browser",
@@ -17,7 +17,7 @@ const en = {
   signOutThere: (device: string) => `Sign out ${device}`,
   signedOut: (device: string) => `Signed out ${device}.`,
   everywhere: "Sign out everywhere",
-  everywhereText: "All browsers are signed out, this one, too. API keys and access tokens stay valid.",
+  everywhereText: "This signs you out of all browsers, including this one. API keys and access tokens stay valid.",
 };
 
 export type SessionWords = typeof en;

@@ -22,6 +22,7 @@ beforeEach(() => {
   ];
   asked = [];
   respond.mockImplementation(async ({ pathname }, { method }) => {
+    if (pathname === "/api/sign-in") return Response.json({ ways: [{ name: "okta", title: "Northwind", url: "/x" }], invitations: true, tokens: true });
     if (method === "GET") return Response.json({ items: sessions, nextCursor: null });
     asked.push(pathname);
     sessions = sessions.filter(({ id }) => !pathname.endsWith(`/${id}`));
@@ -37,7 +38,7 @@ afterEach(() => {
 it("shows where the user is signed in, and signs out elsewhere", async () => {
   const drawn = draw(<SessionsSection />);
   await seen(() => expect(drawn.text).toContain("Firefox on Linux This browser"));
-  expect(drawn.text).toContain("Signed in with okta · since");
+  expect(drawn.text).toContain("Signed in with Northwind · since");
   await click(drawn.named("Sign out Safari on iPhone"));
   await seen(() => expect(drawn.text).not.toContain("iPhone"));
   expect([asked, session.get().state]).toEqual([["/api/me/sessions/2"], "in"]);

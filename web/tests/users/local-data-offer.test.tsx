@@ -34,6 +34,12 @@ it("moves what is left after a click, and says what that was", async () => {
   await seen(() => expect(toasts.get()[0]?.text).toBe("Moved 12 conversations, 1 agent and 3 memories."));
 });
 
+it("says of one thing that it is one", () => {
+  expect(draw(<LocalDataOffer left={{ conversations: 1, agents: 0, briefings: 0, memories: 0 }} />).text).toContain(
+    "1 conversation from when everyone was one user. Nobody can see it now. Move it to your account?",
+  );
+});
+
 it("can be put off, except where people are managed", async () => {
   const drawn = draw(<LocalDataOffer left={LEFT} canPutOff />);
   await click(drawn.named("Not now"));
