@@ -28,7 +28,16 @@ async def _check(name: str, provider: OpenIdProvider) -> Finding:
     address = f"There, the address to come back to must be {provider.redirect_uri}"
     try:
         await provider.check()
+        is_never_asked_again = await provider.leaves_refresh_tokens()
     except SignInProblem as exc:
         advice = f"Check `issuer` in [sign_in.{name}], and whether this machine reaches it. {address}."
         return Finding(f"provider {name}", "problem", exc.detail or exc.problem, advice)
+    if is_never_asked_again:
+        return Finding(
+            f"provider {name}",
+            "warning",
+            f"{provider.issuer} responds, but may give no refresh tokens. Without them, people sign in again "
+            "every day, and the API keys of a user who was removed there keep working.",
+            f"Add `offline_access` to `scopes` in [sign_in.{name}]. {address}.",
+        )
     return Finding(f"provider {name}", "ok", f"{provider.issuer} responds. {address}.")

@@ -611,6 +611,9 @@ async def test_doctor_says_what_is_wrong_with_a_provider(
     for verdict, message in await said():
         assert verdict == "ok"
         assert f"{ORIGIN}/oauth/sign-in/" in message
+    offered = ["openid", "offline_access"]
+    provider.replaced = {"/openid-configuration": lambda it: it | {"scopes_supported": offered}}
+    assert all(it[0] == "warning" and "Add `offline_access`" in it[1] for it in await said())
     provider.replaced = {"/openid-configuration": lambda it: it | {"issuer": f"{it['issuer']}/"}}
     assert all(it[0] == "problem" and "to the letter" in it[1] for it in await said())
     provider.replaced = {"/openid-configuration": lambda it: it | {"token_endpoint": "ftp://x"}}

@@ -15,6 +15,7 @@ from threadkeep.http.sign_in.openid.calls import Reply, call
 KNOWN_FOR_S = 3600
 RETRY_AFTER_S = 2
 PATH = "/.well-known/openid-configuration"
+OFFLINE_ACCESS = "offline_access"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,8 @@ class Metadata:
     jwks_uri: str
     secret_in_form: bool
     """Whether a client's secret goes into the form instead of a header."""
+    offers_refresh: bool
+    """Whether it gives refresh tokens for the scope `offline_access`."""
     names_issuer: bool
     """Whether every answer names its issuer (RFC 9207)."""
 
@@ -79,6 +82,7 @@ def _metadata(reply: Reply, issuer: str) -> Metadata:
         userinfo_endpoint=_address(reply, "userinfo_endpoint", issuer),
         jwks_uri=_required(reply, "jwks_uri", issuer),
         secret_in_form="client_secret_post" in methods and "client_secret_basic" not in methods,
+        offers_refresh=OFFLINE_ACCESS in _texts(reply.fields.get("scopes_supported")),
         names_issuer=reply.fields.get("authorization_response_iss_parameter_supported") is True,
     )
 

@@ -23,7 +23,7 @@ from threadkeep.domain.user import claim_in
 from threadkeep.http.sign_in.key_set import KeySet
 from threadkeep.http.sign_in.openid.calls import Reply, call, error_code
 from threadkeep.http.sign_in.openid.claims import identity_in
-from threadkeep.http.sign_in.openid.discovery import Discovery, Metadata
+from threadkeep.http.sign_in.openid.discovery import OFFLINE_ACCESS, Discovery, Metadata
 from threadkeep.http.sign_in.openid.id_tokens import verified_claims
 from threadkeep.ports.identity_providers import IdentityProvider
 from threadkeep.settings.providers import GOOGLE, ProviderTable
@@ -72,6 +72,11 @@ class OpenIdProvider(IdentityProvider):
             raise SignInProblem("unreachable", "Its keys can't be fetched.") from None
         except Unauthenticated:
             pass  # it has several
+
+    async def leaves_refresh_tokens(self) -> bool:
+        """Whether it offers refresh tokens that the settings don't ask for."""
+        metadata = await self._discovery.metadata()
+        return metadata.offers_refresh and OFFLINE_ACCESS not in self._table.scopes
 
     async def sign_in_url(self, *, state: str, verifier: str, nonce: str) -> str:
         metadata = await self._discovery.metadata()
