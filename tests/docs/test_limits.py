@@ -162,7 +162,12 @@ OF_AGENTS = {
 
 
 NO_LIMITS = {
-    "what is only shown in part": ("MOST_HOST_CHARACTERS", "MOST_PREVIEW", "MOST_SHOWN"),
+    "what is only shown in part": (
+        "MOST_HOST_CHARACTERS",
+        "MOST_PREVIEW",
+        "MOST_SHOWN",
+        "MOST_SHOWN_CHARACTERS",
+    ),
     "what is cut without a loss": (
         *("MOST_ARGUMENTS_CHARACTERS", "MOST_COLUMN_NAME", "MOST_EXCERPT_CHARACTERS", "MOST_FILE_NAME"),
         *("MOST_MESSAGE_CHARACTERS", "MOST_TOOL_NAME", "MOST_WORD_CHARACTERS"),
