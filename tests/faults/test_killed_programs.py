@@ -28,7 +28,7 @@ TEN = (
 
 INTERRUPTED = {
     (signal.SIGTERM, "before step_end refund"): "alike",  # it may end what it is doing
-    (signal.SIGSTOP, "before step_end refund"): "unknown, is_booked again",
+    (signal.SIGSTOP, "before step_end refund"): "unknown, extra call of is_booked",
 }
 """What becomes of a turn whose process is told to end, or stands still for longer than its lease."""
 
