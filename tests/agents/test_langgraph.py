@@ -1,74 +1,298 @@
 """LangGraph's graphs and LangChain's agents behind a durable turn."""
 
-from collections.abc import AsyncIterator
-from typing import Any
+import operator
+from typing import Annotated, Any, TypedDict
 
+import ormsgpack
+import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessageChunk, BaseMessage, HumanMessage, ToolMessage
-from langchain_core.messages.tool import tool_call_chunk
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langchain_core.tracers import _streaming
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Send, interrupt
 
-from threadkeep.agents.langgraph import durable
-from threadkeep.testing import crash_everywhere, run_agent
+from tests.agents.langgraph_models import Call, Scripted, echo
+from threadkeep.agents.langgraph import durable, step
+from threadkeep.agents.langgraph.checkpoints import ListedTypes
+from threadkeep.agents.langgraph.graph_run import AROUND
+from threadkeep.client import Client, TurnWaiting
+from threadkeep.testing import crash_everywhere, run_agent, running_app
 
 
-class ByHistory(BaseChatModel):
-    """Calls the tool first, then says what it returned."""
+def calls_then_says(*calls: Call) -> Any:
+    def answer(messages: list[BaseMessage]) -> list[str | Call]:
+        results = [str(it.content) for it in messages if isinstance(it, ToolMessage)]
+        return [f"It said: {', '.join(results)}."] if results else ["I look. ", *calls]
 
-    @property
-    def _llm_type(self) -> str:
-        return "by-history"
+    return answer
 
-    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-        return self
 
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError
+def graph_of(*nodes: Any, state: Any = MessagesState) -> Any:
+    """A compiled graph of nodes, one after the other."""
+    builder = StateGraph(state)
+    before = START
+    for node in nodes:
+        builder.add_node(node.__name__, node)
+        builder.add_edge(before, node.__name__)
+        before = node.__name__
+    builder.add_edge(before, END)
+    return builder.compile()
 
-    async def _astream(
-        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        last = messages[-1]
-        if isinstance(last, ToolMessage):
-            for text in ("It said: ", str(last.content)):
-                yield ChatGenerationChunk(message=AIMessageChunk(content=text))
-        else:
-            asked = sum(isinstance(it, HumanMessage) for it in messages)
-            yield ChatGenerationChunk(message=AIMessageChunk(content="I look. "))
-            chunk = tool_call_chunk(name="refund", args='{"order": 7}', id=f"c{asked}", index=0)
-            yield ChatGenerationChunk(message=AIMessageChunk(content="", tool_call_chunks=[chunk]))
+
+def notices(run: Any) -> list[str]:
+    return [it["message"] for it in run.parts if it["type"] == "notice"]
+
+
+async def test_a_model_streams_its_text_and_its_usage_is_counted() -> None:
+    model = Scripted(answer=echo)
+
+    async def talk(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    async with running_app(agents=[durable(graph_of(talk), key="talk")]) as app:
+        (agent,) = [it async for it in app.client.agents() if it.engine.key == "talk"]
+        conversation = await app.client.create_conversation(agent.id)
+        started = await app.client.start(conversation.id, "Hello")
+        reply = await app.client.reply(started.turn_id)
+        assert str(reply.content) == "You said Hello."
+        assert reply.usage is not None
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) == (10, 5), reply.usage
+
+
+async def test_a_node_that_is_not_async_is_recorded_too() -> None:
+    model = Scripted(answer=echo)
+
+    def talk(state: MessagesState) -> Any:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    agent = durable(graph_of(talk), key="talk")
+    report = await crash_everywhere(agent, "Hello", only=("after step_end langgraph/talk@1/1/model",))
+    report.check()
+    assert (report.whole.text, report.whole.steps["model"].count) == ("You said Hello.", 1)
+    assert notices(report.whole) == []
+
+
+async def test_a_model_that_is_streamed_around_the_record_is_told_to_the_user() -> None:
+    model = Scripted(answer=echo)
+
+    async def talk(state: MessagesState) -> Any:
+        texts = [str(it.content) async for it in model.astream(state["messages"])]
+        return {"messages": [AIMessage("".join(texts))]}
+
+    run = await run_agent(durable(graph_of(talk), key="talk"), "Hello")
+    assert (run.text, notices(run)) == ("You said Hello.", [AROUND])
+
+
+async def test_a_model_outside_a_turn_is_called_as_before() -> None:
+    model = Scripted(answer=echo)
+
+    async def talk(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = graph_of(talk)
+    await run_agent(durable(graph, key="talk"), "Hello")
+    assert (await graph.ainvoke({"messages": ["Hi"]}))["messages"][-1].content == "You said Hi."
+
+
+async def test_a_node_that_asks_twice_calls_its_model_once() -> None:
+    model = Scripted(answer=echo)
+
+    async def order(state: MessagesState) -> Any:
+        said = await model.ainvoke([*state["messages"], HumanMessage("an order")])
+        size = interrupt({"question": "Which size?", "options": ["S", "L"]})
+        colour = interrupt("Which colour?")
+        return {"messages": [AIMessage(f"{said.content} {size} {colour}")]}
+
+    agent = durable(graph_of(order), key="order")
+    some = ("after answer", "after request (2)", "before the end")
+    report = await crash_everywhere(agent, "I want", answers=["L", "red"], only=some)
+    report.check()
+    assert report.whole.questions == ["Which size?", "Which colour?"]
+    assert report.whole.text.endswith("You said an order. L red")
+    assert len(model.calls) == 1 + len(report.crashes), "each run asks the model once"
+
+
+class Answers(TypedDict):
+    topics: list[str]
+    answers: Annotated[list[str], operator.add]
+
+
+def asking() -> Any:
+    async def ask(state: Any) -> Any:
+        return {"answers": [f"{state['topic']}: {interrupt(state['topic'] + '?')}"]}
+
+    builder = StateGraph(Answers)
+    builder.add_node("ask", ask)
+    builder.add_conditional_edges(START, lambda it: [Send("ask", {"topic": topic}) for topic in it["topics"]])
+    return durable(
+        builder.compile(),
+        key="asking",
+        input=lambda turn: {"topics": turn.text.split()},
+        reply=lambda state: ", ".join(state["answers"]),
+    )
+
+
+async def test_several_interrupts_are_answered_in_any_order_across_restarts() -> None:
+    agent = asking()
+    some = ("after answer", "before answer (2)")
+    report = await crash_everywhere(agent, "one two three", answers=["1", "2", "3"], only=some)
+    report.check()
+    assert report.whole.text == "one: 1, two: 2, three: 3"
+    async with running_app(agents=[agent], agents_pause_after_s=0.05) as app:
+        (found,) = [it async for it in app.client.agents() if it.engine.key == "asking"]
+        conversation = await app.client.create_conversation(found.id)
+        started = await app.client.start(conversation.id, "one two three")
+        requests = {it.message: it for it in await waiting(app.client, started.turn_id)}
+        assert list(requests) == ["one?", "two?", "three?"]
+        for topic in ("three", "one", "two"):
+            request = requests[f"{topic}?"]
+            await app.client.answer(request.turn_id, request.request_id, "answer", content=topic.upper())
+        reply = await app.client.reply(started.turn_id)
+        assert str(reply.content) == "one: ONE, two: TWO, three: THREE"
+
+
+async def waiting(client: Client, turn_id: str) -> Any:
+    with pytest.raises(TurnWaiting) as found:
+        await client.reply(turn_id)
+    return found.value.approvals
 
 
 @tool
 async def refund(order: int) -> str:
     """Refunds an order."""
-    return f"refunded {order}"
+    sure = interrupt(f"Refund {order}?")
+    return f"refunded {order} {sure}"
 
 
-refunds = durable(create_agent(ByHistory(), [refund], name="refunds"))
+async def test_a_tool_that_asks_runs_again_with_the_answer() -> None:
+    model = Scripted(answer=calls_then_says(("refund", '{"order": 7}')))
+    agent = durable(create_agent(model, [refund], name="refunds"), effects={"refund": "idempotent"})
+    run = await run_agent(agent, "Refund order 7", answers=["yes"])
+    assert run.questions == ["Refund 7?"]
+    assert run.text.endswith("It said: refunded 7 yes.")
 
 
-async def refunded(arguments: dict[str, Any]) -> str:
-    return f"refunded {arguments['order']}"
+async def test_a_call_that_needs_approval_can_be_denied() -> None:
+    calls = ("pay", '{"order": 7}'), ("pay", '{"order": 8}')
+    for mode in ("batched", "per_call"):
+
+        @tool
+        async def pay(order: int) -> str:
+            """Pays an order."""
+            return f"paid {order}"
+
+        model = Scripted(answer=calls_then_says(*calls))
+        middleware = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=mode)  # pyright: ignore
+        agent = durable(
+            create_agent(model, [pay], middleware=[middleware], name="pays"), effects={"pay": "read"}
+        )
+        run = await run_agent(agent, "Pay", answers=["deny", "allow"])
+        assert run.questions == ["Call pay?", "Call pay?"], mode
+        assert "paid 8" in run.text
+        assert "paid 7" not in run.text
+        assert "denied" in run.text.lower(), run.text
 
 
-async def test_an_agent_of_create_agent_replies_and_calls_its_tool_once() -> None:
-    run = await run_agent(refunds, "Refund order 7", steps={"refund": refunded})
-    assert run.status == "COMPLETED", run
-    assert run.text == "I look. \n\nIt said: refunded 7"
-    assert run.steps["model"].count == 2
+async def test_an_agent_in_a_tool_is_recorded_step_by_step_if_the_tool_says_so() -> None:
+    @tool
+    async def order(id: int) -> str:  # noqa: A002
+        """Looks an order up."""
+        return f"order {id}"
+
+    inner = create_agent(Scripted(answer=calls_then_says(("order", '{"id": 7}'))), [order], name="inner")
+
+    @tool
+    async def research(what: str) -> str:
+        """Asks another agent."""
+        return (await inner.ainvoke({"messages": [HumanMessage(what)]}))["messages"][-1].content
+
+    research.metadata = {"durable": False}
+    model = Scripted(answer=calls_then_says(("research", '{"what": "order 7"}')))
+    agent = durable(create_agent(model, [research], name="outer"), effects={"order": "read"})
+    run = await run_agent(agent, "Look")
+    assert run.steps["model"].count == 4
+    assert run.steps["order"].count == 1
+    assert run.text.endswith("It said: It said: order 7..")
+    assert "I look. \n\nIt said: It said" in run.text, "what the inner agent says is not the reply's"
 
 
-async def test_a_crash_is_not_felt() -> None:
-    some = {
-        "after save (2)",
-        "after text",
-        "before save (4)",
-        "after dispatched",
-        "after save (6)",
-        "before the end",
-    }
-    report = await crash_everywhere(refunds, "Refund order 7", steps={"refund": refunded}, only=some)
+async def test_events_and_steps_of_nodes_come_once() -> None:
+    async def look(state: MessagesState) -> Any:
+        get_stream_writer()({"progress": "Half way"})
+        found = await step(found_it, 7, effect="read")
+        interrupt("Go on?")
+        return {"messages": [AIMessage(found)]}
+
+    ran: list[int] = []
+
+    async def found_it(order: int) -> str:
+        ran.append(order)
+        return f"found {order}"
+
+    agent = durable(graph_of(look), key="look")
+    report = await crash_everywhere(agent, "Look", answers=["yes"], only=("after request", "before the end"))
     report.check()
+    assert (report.whole.text, len(ran)) == ("found 7", 1 + len(report.crashes))
+
+
+async def test_subgraphs_are_recorded_and_continue_where_they_were() -> None:
+    model = Scripted(answer=echo)
+
+    async def first(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke([HumanMessage("first")])]}
+
+    async def second(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke([HumanMessage("second")])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("inner", graph_of(first, second))
+    builder.add_edge(START, "inner")
+    agent = durable(builder.compile(), key="outer")
+    first_is_recorded = "after step_end langgraph/inner@1/first@1/1/model"
+    report = await crash_everywhere(agent, "Go", only=(first_is_recorded, "before the end"))
+    report.check()
+    assert report.whole.text.split("\n\n") == ["You said first.", "You said second."]
+    assert len(report.crashes) == 2
+
+
+async def test_a_graph_stops_at_its_breakpoints() -> None:
+    async def say(state: MessagesState) -> Any:
+        return {"messages": [AIMessage("Said.")]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("say", say)
+    builder.add_edge(START, "say")
+    agent = durable(builder.compile(interrupt_before=["say"]), key="stops")
+    run = await run_agent(agent, "Go", answers=["yes"])
+    assert (run.questions, run.text) == (["Go on with say?"], "Said.")
+
+
+def test_a_hostile_checkpoint_builds_nothing(tmp_path: Any) -> None:
+    mark = tmp_path / "built"
+    hostile = ormsgpack.packb(
+        ormsgpack.Ext(1, ormsgpack.packb(["os", "mkdir", [str(mark)]])),
+    )
+    types = ListedTypes()
+    assert types.loads_typed(("msgpack", hostile)) == [str(mark)]
+    assert not mark.exists()
+    for kind in ("pickle", "json"):
+        with pytest.raises(ValueError, match="not stored as"):
+            types.loads_typed((kind, b"{}"))
+
+
+def test_graphs_without_messages_say_what_goes_in_and_out() -> None:
+    async def node(state: Answers) -> Any:
+        return {}
+
+    with pytest.raises(TypeError, match="has no `messages`"):
+        durable(graph_of(node, state=Answers), key="answers")
+
+
+def test_private_names_of_langgraph_that_the_record_needs_are_there() -> None:
+    for name in ("_execute_tool_async", "_execute_tool_sync"):
+        assert callable(getattr(ToolNode, name)), f"tools would run unrecorded: ToolNode.{name} is gone"
+    assert _streaming._StreamingCallbackHandler, "models would not stream"  # pyright: ignore[reportPrivateUsage]

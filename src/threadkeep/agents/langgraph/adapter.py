@@ -141,9 +141,9 @@ class _Running:
         else:
             await self._pass(await self._given())
         while (stopped := await self._stopped()) is not None:
-            if (given := await self._answer(stopped)) is None:
+            if not await self._answer(stopped):
                 break
-            await self._pass(given)
+            await self._pass(self._resumption())
         state = await self._state()
         self._turn.state[STATE] = {"kept": self._saver.for_next_turn(), "message": self._turn.message.id}
         return self._text(state.values)
@@ -181,18 +181,18 @@ class _Running:
         state = await self._state()
         return state if state.interrupts or state.next else None
 
-    async def _answer(self, state: Any) -> Any:
-        """What the graph is given next; None if it is not to go on."""
+    async def _answer(self, state: Any) -> bool:
+        """Asks what the graph waits for; whether it is to go on."""
         now = self._saver.now
         if not state.interrupts:  # a breakpoint that the graph was compiled with
             asking = self._scoped.scope(f"asks/{now.round}")
             if not await asking.approve(f"Go on with {', '.join(state.next)}?"):
-                return None
+                return False
             self._note_answers(None)
-            return Command()
+            return True
         answers = await answer(self._run, state.interrupts)
         self._note_answers(self._saver.types.dumps_typed(answers))
-        return Command(resume=answers)
+        return True
 
     def _note_answers(self, answers: tuple[str, bytes] | None) -> None:
         """Saved with what the graph does next: until then, the requests are asked for again."""

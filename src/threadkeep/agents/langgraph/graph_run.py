@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -26,6 +27,17 @@ AROUND = (
 )
 
 _running: ContextVar["GraphRun | None"] = ContextVar("running_graph", default=None)
+_is_in_tool: ContextVar[bool] = ContextVar("is_in_tool", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NextCall:
+    """A call that a node makes, and which of the same it is."""
+
+    key: str
+    number: int
+    turn: Turn
+    """In whose scope it is recorded."""
 
 
 @dataclass(slots=True)
@@ -66,13 +78,13 @@ class GraphRun:
     def _named(self, namespace: str, part: str) -> str:
         return self.places.get(namespace, part.partition(":")[0])
 
-    def scope(self, place: str, name: str, identity: str) -> tuple[str, Turn]:
-        """The key of the next call of this content at a place, and the turn in whose scope it is made."""
+    def next_call(self, place: str, name: str, identity: str) -> "NextCall":
+        """The next call of this content at a place: a loop in a node makes the same one again and again."""
         self._counts[place, name, identity] += 1
         number = self._counts[place, name, identity]
         if len(place) > MOST_PLACE_CHARACTERS or not all(place.split("/")) or one_line(place) != place:
             place = hashlib.sha256(place.encode()).hexdigest()[:32] if place else "start"
-        return f"{place}/{name}/{identity}/{number}", self.turn.scope(f"{place}/{number}")
+        return NextCall(f"{place}/{name}/{identity}/{number}", number, self.turn.scope(f"{place}/{number}"))
 
     async def once(self, key: str, call: Callable[[], Awaitable[T]]) -> T:
         """What a call came to, also if the node that makes it starts again in this run."""
@@ -102,6 +114,21 @@ def running() -> GraphRun | None:
     return None if in_step() else _running.get()
 
 
+@contextmanager
+def in_tool() -> Iterator[None]:
+    """Inside, what models say is for the tool that asks them, and no part of the reply."""
+    mark = _is_in_tool.set(True)
+    try:
+        yield
+    finally:
+        _is_in_tool.reset(mark)
+
+
+def is_in_tool() -> bool:
+    """Whether a tool asks."""
+    return _is_in_tool.get()
+
+
 def set_running(run: GraphRun) -> None:
     """Whatever the caller starts from now on is in this graph."""
     _running.set(run)
@@ -116,9 +143,9 @@ async def step(
         raise TurnMisused("`step` works in the nodes of a durable graph, outside other steps.")
     name = options.get("name") or getattr(fn, "__qualname__", type(fn).__name__)
     identity = content_hash({"key": key} if key is not None else list(args))
-    where, scoped = run.scope(run.place(), name, identity)
+    next_ = run.next_call(run.place(), name, identity)
 
     async def call() -> Any:
-        return await scoped.step(fn, *args, effect=effect, key=key, **options)
+        return await next_.turn.step(fn, *args, effect=effect, key=key, **options)
 
-    return await run.once(where, call)
+    return await run.once(next_.key, call)

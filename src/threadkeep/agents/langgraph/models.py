@@ -16,7 +16,7 @@ from langchain_core.outputs import ChatGeneration, Generation
 from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from threadkeep.agents.langgraph.bridge import wait_for
-from threadkeep.agents.langgraph.graph_run import GraphRun, running
+from threadkeep.agents.langgraph.graph_run import GraphRun, is_in_tool, running
 from threadkeep.agents.replies import Result, Thought, Usage
 from threadkeep.agents.values import content_hash
 
@@ -186,7 +186,8 @@ class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
         """A model is about to be called."""
         if running() is self._run:
             model = str((metadata or {}).get("ls_model_name") or "model")
-            starting = Starting(run_id, NOT_SHOWN not in (tags or ()), model)
+            is_shown = NOT_SHOWN not in (tags or ()) and not is_in_tool()
+            starting = Starting(run_id, is_shown, model)
             self._started[run_id] = starting
             _starting.set(starting)
 
@@ -227,13 +228,15 @@ async def _look_up(run: GraphRun, prompt: str, model: str) -> tuple[ModelCall | 
         starting.is_recorded = True
     call = ModelCall(run, prompt, model, starting)
     identity = content_hash([_same_every_time(prompt), model])
-    where, scoped = run.scope(run.place(), "model", identity)
+    next_ = run.next_call(run.place(), "model", identity)
 
     async def made() -> Any:
         title = None if starting is None else starting.model
-        return await scoped.step(call.stream, name="model", key=identity, effect="idempotent", title=title)
+        return await next_.turn.step(
+            call.stream, name="model", key=identity, effect="idempotent", title=title
+        )
 
-    task = call.recorded = asyncio.create_task(run.once(where, made))
+    task = call.recorded = asyncio.create_task(run.once(next_.key, made))
     try:
         await asyncio.wait({task, call.has_begun}, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:

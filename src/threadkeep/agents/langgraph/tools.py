@@ -16,7 +16,7 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from threadkeep.agents.errors import Denied, OutcomeUnknown
 from threadkeep.agents.foreign import ForeignTool
 from threadkeep.agents.langgraph.bridge import wait_for
-from threadkeep.agents.langgraph.graph_run import GraphRun, running
+from threadkeep.agents.langgraph.graph_run import GraphRun, in_tool, running
 from threadkeep.agents.values import Unstorable, encode
 from threadkeep.wire.programs import Effect, StepAccess
 
@@ -47,7 +47,8 @@ def record_tools() -> None:
     async def recorded_async(self: Any, request: ToolCallRequest, *args: Any, **kwargs: Any) -> Any:
         run = running()
         if run is None or not _is_recorded(request.tool):
-            return await execute_async(self, request, *args, **kwargs)
+            with in_tool():
+                return await execute_async(self, request, *args, **kwargs)
 
         async def execute(it: ToolCallRequest) -> Any:
             return await execute_async(self, it, *args, **kwargs)
@@ -58,7 +59,8 @@ def record_tools() -> None:
     def recorded_sync(self: Any, request: ToolCallRequest, *args: Any, **kwargs: Any) -> Any:
         run = running()
         if run is None or not _is_recorded(request.tool) or run.turn.function_run.is_on_its_loop:
-            return execute_sync(self, request, *args, **kwargs)
+            with in_tool():
+                return execute_sync(self, request, *args, **kwargs)
 
         async def execute(it: ToolCallRequest) -> Any:
             return await asyncio.to_thread(execute_sync, self, it, *args, **kwargs)
@@ -100,7 +102,9 @@ async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> An
     call, tool = request.tool_call, request.tool
     assert tool is not None
     id_ = call["id"] or approval_of(call["name"], call["args"])
-    where, scoped = run.scope(run.place(), tool.name, id_)
+    next_ = run.next_call(run.place(), tool.name, id_)
+    # One that asked its user runs again: for clients, that is another call.
+    shown_id = id_ if next_.number == 1 else f"{id_}-{next_.number}"
     bubbled: GraphInterrupt | None = None
 
     async def body(arguments: dict[str, Any]) -> Any:
@@ -123,9 +127,9 @@ async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> An
     )
 
     async def made() -> Any:
-        return await scoped.call(described, call["args"], call_id=id_)
+        return await next_.turn.call(described, call["args"], call_id=shown_id)
 
-    returned = await run.once(where, made)
+    returned = await run.once(next_.key, made)
     if isinstance(returned, dict) and _RECORD in returned:
         match cast("dict[str, Any]", returned):
             case {"langgraph": "interrupt"}:
