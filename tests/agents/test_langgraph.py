@@ -33,7 +33,7 @@ def calls_then_says(*calls: Call) -> Any:
 
 def graph_of(*nodes: Any, state: Any = MessagesState) -> Any:
     """A compiled graph of nodes, one after the other."""
-    builder = StateGraph(state)
+    builder: Any = StateGraph(state)
     before = START
     for node in nodes:
         builder.add_node(node.__name__, node)
@@ -125,9 +125,13 @@ def asking() -> Any:
     async def ask(state: Any) -> Any:
         return {"answers": [f"{state['topic']}: {interrupt(state['topic'] + '?')}"]}
 
-    builder = StateGraph(Answers)
+    builder: Any = StateGraph(Answers)
     builder.add_node("ask", ask)
-    builder.add_conditional_edges(START, lambda it: [Send("ask", {"topic": topic}) for topic in it["topics"]])
+
+    def topics(state: Answers) -> list[Send]:
+        return [Send("ask", {"topic": it}) for it in state["topics"]]
+
+    builder.add_conditional_edges(START, topics)
     return durable(
         builder.compile(),
         key="asking",
@@ -203,7 +207,7 @@ async def test_an_agent_in_a_tool_is_recorded_step_by_step_if_the_tool_says_so()
         """Looks an order up."""
         return f"order {id}"
 
-    inner = create_agent(Scripted(answer=calls_then_says(("order", '{"id": 7}'))), [order], name="inner")
+    inner: Any = create_agent(Scripted(answer=calls_then_says(("order", '{"id": 7}'))), [order], name="inner")
 
     @tool
     async def research(what: str) -> str:
@@ -248,7 +252,7 @@ async def test_subgraphs_are_recorded_and_continue_where_they_were() -> None:
     async def second(state: MessagesState) -> Any:
         return {"messages": [await model.ainvoke([HumanMessage("second")])]}
 
-    builder = StateGraph(MessagesState)
+    builder: Any = StateGraph(MessagesState)
     builder.add_node("inner", graph_of(first, second))
     builder.add_edge(START, "inner")
     agent = durable(builder.compile(), key="outer")
@@ -263,7 +267,7 @@ async def test_a_graph_stops_at_its_breakpoints() -> None:
     async def say(state: MessagesState) -> Any:
         return {"messages": [AIMessage("Said.")]}
 
-    builder = StateGraph(MessagesState)
+    builder: Any = StateGraph(MessagesState)
     builder.add_node("say", say)
     builder.add_edge(START, "say")
     agent = durable(builder.compile(interrupt_before=["say"]), key="stops")

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ def running() -> GraphRun | None:
 
 
 @contextmanager
-def in_tool() -> Iterator[None]:
+def in_tool() -> Generator[None]:
     """Inside, what models say is for the tool that asks them, and no part of the reply."""
     mark = _is_in_tool.set(True)
     try:
