@@ -208,6 +208,8 @@ SHORT_LIVED = {
     "threadkeep.agents.blocking.BlockingTurn._wait": "one call; its thread waits for it",
     "threadkeep.agents.openai_agents.servers._Connection.__init__": "a connection, which its turns end",
     "threadkeep.agents.langgraph.bridge.wait_for": "one call; its thread waits for it",
+    "threadkeep.agents.langgraph.events.Events._write_in_step": "one event, which its tool waits for",
+    "threadkeep.agents.langgraph.graph_run.GraphRun.record_aside": "one event, which the next save waits for",
     "threadkeep.agents.langgraph.models._look_up": "one model call, of a run that ends it",
     # Commands, the client and fakes for tests: no server.
     "threadkeep.cli.embedded.embedded": "the server of one command",

@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
 
 from langchain_core.messages import AIMessage
@@ -12,20 +12,21 @@ from langgraph.types import Command
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.langgraph.checkpoints import JournalSaver
+from threadkeep.agents.langgraph.events import RUNTIME, Events, EventsRuntime
 from threadkeep.agents.langgraph.graph_run import GraphRun, set_running
 from threadkeep.agents.langgraph.interrupts import answer
 from threadkeep.agents.langgraph.messages import as_langchain, last_message, missed, text_of
 from threadkeep.agents.langgraph.models import Listener, record_model_calls
 from threadkeep.agents.langgraph.tools import record_tools
 from threadkeep.agents.turn import Turn
-from threadkeep.agents.values import Unstorable, class_of, content_hash, encode
+from threadkeep.agents.values import encode
 from threadkeep.wire.programs import Effect
 
 Input = Callable[[Turn], Any]
 """What a graph is given for a turn."""
 Replied = Callable[[Any], str | None]
 """The text of a reply, from the state in which the graph ended."""
-Custom = Callable[[Turn, Any], Awaitable[object]]
+Custom = Callable[[Turn, Any], Coroutine[Any, Any, object]]
 """Shows what a node writes with `get_stream_writer()`."""
 
 SCOPE = STATE = "langgraph"
@@ -122,13 +123,18 @@ class _Running:
         self._saver = JournalSaver(self._scoped, own.types)
         self._graph: Any = own.graph.copy({"checkpointer": self._saver})
         self._run = GraphRun(self._scoped, self._saver, own.effects)
-        self._listener = Listener(self._run)
+        self._saver.until_recorded = self._run.until_recorded
+        events = Events(self._run, lambda it: own.custom(turn, it))
         given: dict[str, Any] = dict(own.config)
         callbacks = given.pop("callbacks", None)
         self._config: dict[str, Any] = {
             **given,
-            "callbacks": [*(callbacks if isinstance(callbacks, list) else []), self._listener],
-            "configurable": {**given.get("configurable", {}), "thread_id": turn.conversation.id},
+            "callbacks": [*(callbacks if isinstance(callbacks, list) else []), Listener(self._run)],
+            "configurable": {
+                **given.get("configurable", {}),
+                "thread_id": turn.conversation.id,
+                RUNTIME: EventsRuntime(stream_writer=events.write),
+            },
         }
 
     async def reply(self) -> str | None:
@@ -154,13 +160,12 @@ class _Running:
         """Runs the graph until it ends, or asks."""
         self._run.begin_pass()
         self._saver.now.is_running = True
-        options: dict[str, Any] = {"stream_mode": "custom", "subgraphs": True, "durability": "sync"}
+        options: dict[str, Any] = {"stream_mode": "updates", "subgraphs": True, "durability": "sync"}
         if self._own.context is not None:
             options["context"] = self._own.context(self._turn)
-        async for _, event in self._graph.astream(given, self._config, **options):
-            await self._show(event)
-        if self._listener.has_heard_around:
-            await self._run.tell_around()
+        async for _ in self._graph.astream(given, self._config, **options):
+            pass  # texts and events are shown where they come from
+        await self._run.until_recorded(lambda _: True)
         self._saver.now.is_running = False
         await self._saver.save()
 
@@ -216,21 +221,6 @@ class _Running:
         between = missed(await self._scoped.history(), kept["message"])
         own = as_langchain((await self._scoped.history(as_context=True))[-1:], self._turn.message.id)
         return {"messages": [*between, *own]}
-
-    async def _show(self, event: Any) -> None:
-        """Shows a custom event once, whatever crashes."""
-        try:
-            identity = content_hash(encode(event))
-        except Unstorable:
-            identity = content_hash(class_of(event))
-        counts = self._saver.now.events
-        counts[identity] = counts.get(identity, 0) + 1
-
-        async def shown() -> None:
-            await self._own.custom(self._turn, event)
-
-        key = [identity, counts[identity]]
-        await self._scoped.step(shown, name="event", key=key, effect="read", hidden=True)
 
     def _text(self, values: Any) -> str | None:
         if self._own.reply is not None:

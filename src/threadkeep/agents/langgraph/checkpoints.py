@@ -1,7 +1,7 @@
 """Where a graph stands: its checkpoints, in the journal of the turn."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -73,8 +73,8 @@ class Snapshot(msgspec.Struct):
     """The ids of the messages whose text is shown."""
     approvals: list[str] = []
     """The calls that the graph wants approved."""
-    events: dict[str, int] = {}
-    """How often each custom event has come."""
+    told_around: str | None = None
+    """Where a model was called around the record, if the user was told."""
 
 
 class JournalSaver(BaseCheckpointSaver[str]):
@@ -84,6 +84,8 @@ class JournalSaver(BaseCheckpointSaver[str]):
         self.types = ListedTypes(listed)
         super().__init__(serde=self.types)
         self.now = Snapshot()
+        self.until_recorded: Callable[[Callable[[str], bool]], Awaitable[None]] = _at_once
+        """Waits for what tasks, by their namespaces, show beside their work."""
         self._turn = turn
         self._loop = asyncio.get_running_loop()
         self._saving = asyncio.Lock()
@@ -131,7 +133,9 @@ class JournalSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Keeps a checkpoint as its namespace's last, and saves it."""
+        namespace = _namespace(config)
         put = self._put(config, checkpoint, metadata, new_versions)
+        await self.until_recorded(lambda it: not namespace or it.startswith(f"{namespace}|"))
         await self.save()
         return put
 
@@ -184,6 +188,7 @@ class JournalSaver(BaseCheckpointSaver[str]):
     ) -> None:
         """Keeps what a task has written, and saves it."""
         if self._put_writes(config, writes, task_id, task_path):
+            await self.until_recorded(lambda it: f"{_TASK}{task_id}" in it)
             await self.save()
 
     def put_writes(
@@ -281,6 +286,10 @@ class JournalSaver(BaseCheckpointSaver[str]):
     def _save_in_thread(self) -> None:
         if not self._turn.function_run.is_on_its_loop:  # there, waiting would stop it: the next save has it
             wait_for(self.save(), self._loop)
+
+
+async def _at_once(_: Callable[[str], bool]) -> None:
+    """Nothing is shown beside."""
 
 
 def _refuse(why: str) -> NoReturn:

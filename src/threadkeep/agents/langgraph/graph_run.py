@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from langgraph.config import get_config
 
 from threadkeep.agents.errors import TurnMisused
+from threadkeep.agents.langgraph.bridge import wait_for
 from threadkeep.agents.langgraph.checkpoints import JournalSaver
 from threadkeep.agents.turn import Turn, in_step
 from threadkeep.agents.values import content_hash
@@ -55,7 +56,8 @@ class GraphRun:
     _known: dict[str, tuple[Any, BaseException | None]] = field(
         default_factory=dict[str, tuple[Any, BaseException | None]]
     )
-    _has_told_around: bool = False
+    _aside: dict[asyncio.Task[Any], str] = field(default_factory=dict[asyncio.Task[Any], str])
+    """What is recorded while its node goes on, and the namespace of the node's task."""
 
     def begin_pass(self) -> None:
         """The graph runs (again): a node that was answered starts from its top, and gets what it got."""
@@ -68,11 +70,7 @@ class GraphRun:
 
     def place(self) -> str:
         """Where the caller is: the node, its step, and those of the graphs around it."""
-        try:
-            namespace: str = get_config().get("configurable", {}).get("checkpoint_ns", "")
-        except RuntimeError:  # outside a node
-            return ""
-        parts = namespace.split("|")
+        parts = _namespace().split("|")
         return "/".join(self._named("|".join(parts[: n + 1]), part) for n, part in enumerate(parts) if part)
 
     def _named(self, namespace: str, part: str) -> str:
@@ -99,14 +97,44 @@ class GraphRun:
             raise error
         return value
 
-    async def tell_around(self) -> None:
+    def record_aside(self, name: str, identity: str, call: Callable[[], Awaitable[None]]) -> None:
+        """Records something that a node shows; what the node does is saved only after that."""
+        next_ = self.next_call(self.place(), name, identity)
+
+        async def made() -> None:
+            await next_.turn.step(call, name=name, key=identity, effect="read", hidden=True)
+
+        if not self.turn.function_run.is_on_its_loop:
+            wait_for(self.once(next_.key, made), self.loop)
+            return
+        task = asyncio.create_task(self.once(next_.key, made))
+        self._aside[task] = _namespace()
+
+    async def until_recorded(self, concerns: Callable[[str], bool]) -> None:
+        """Waits for what the tasks of some namespaces have shown."""
+        waiting = [task for task, namespace in self._aside.items() if concerns(namespace)]
+        await asyncio.gather(*waiting)
+        for task in waiting:
+            self._aside.pop(task, None)
+
+    def tell_around(self) -> None:
         """Tells the user once that a model's call is not recorded."""
-        if not self._has_told_around:
-            self._has_told_around = True
-            await self.turn.step(self._around, name="notice", key="around", effect="read", hidden=True)
+        place = self.place()
+        if self.saver.now.told_around in (None, place):
+            if self.saver.now.told_around is None or not self._counts[place, "notice", "around"]:
+                self.record_aside("notice", "around", self._around)
+            self.saver.now.told_around = place
 
     async def _around(self) -> None:
         await self.turn.notice(AROUND)
+
+
+def _namespace() -> str:
+    """The namespace of the task in whose node the caller is."""
+    try:
+        return get_config().get("configurable", {}).get("checkpoint_ns", "")
+    except RuntimeError:  # outside a node
+        return ""
 
 
 def running() -> GraphRun | None:

@@ -158,8 +158,6 @@ class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def __init__(self, run: GraphRun) -> None:
         self._run = run
         self._started: dict[UUID, Starting] = {}
-        self.has_heard_around = False
-        """Whether a model was called without asking the cache."""
 
     def tap_output_aiter(self, run_id: UUID, output: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Passes on what it is given."""
@@ -205,7 +203,7 @@ class Listener(BaseCallbackHandler, _StreamingCallbackHandler[Any]):
     def on_llm_end(self, *_: Any, run_id: UUID, **__: Any) -> None:
         """A call is over; it should have been recorded."""
         if (started := self._started.pop(run_id, None)) is not None and not started.is_recorded:
-            self.has_heard_around = True
+            self._run.tell_around()
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
         """A call has failed. In a thread, nothing else says so."""

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import functools
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
 from langchain_core.messages import ToolMessage
@@ -16,11 +16,12 @@ from langgraph.prebuilt.tool_node import ToolCallRequest
 from threadkeep.agents.errors import Denied, OutcomeUnknown
 from threadkeep.agents.foreign import ForeignTool
 from threadkeep.agents.langgraph.bridge import wait_for
+from threadkeep.agents.langgraph.events import until_shown
 from threadkeep.agents.langgraph.graph_run import GraphRun, in_tool, running
 from threadkeep.agents.values import Unstorable, encode
 from threadkeep.wire.programs import Effect, StepAccess
 
-Execute = Callable[[ToolCallRequest], Awaitable[Any]]
+Execute = Callable[[ToolCallRequest], Coroutine[Any, Any, Any]]
 
 _RECORD = "langgraph"
 """Holds the bytes of what a tool returned, where that is more than a text."""
@@ -110,7 +111,8 @@ async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> An
     async def body(arguments: dict[str, Any]) -> Any:
         nonlocal bubbled
         try:
-            return _storable(run, await execute(request.override(tool_call={**call, "args": arguments})))
+            made = until_shown(execute(request.override(tool_call={**call, "args": arguments})))
+            return _storable(run, await made)
         except GraphInterrupt as exc:
             bubbled = exc
             return {_RECORD: "interrupt", "content": ASKS}
