@@ -21,6 +21,7 @@ from threadkeep.domain.tool_call import ToolCallFilter, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.domain.workspace import Workspaces
+from threadkeep.engine.code.outside_calls import LiveRuns
 from threadkeep.jobs.queue import Jobs
 from threadkeep.loops import Loops
 from threadkeep.mcp.catalog import Catalog
@@ -37,11 +38,13 @@ from threadkeep.ports.gateway import (
 from threadkeep.ports.tools import Progress, Returned
 from threadkeep.retrieval.index import DocumentIndex
 from threadkeep.runtime.node import Node
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.runtime.user_events import UserEvents
 from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.client_tools import ClientTools
+from threadkeep.services.completions.run_tokens import RunTokens
 from threadkeep.services.creations import Creations
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.files import Files
@@ -61,6 +64,7 @@ from threadkeep.storage.database.bus import LocalBus
 from threadkeep.storage.database.connector import Database
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.prompt_files import FolderPromptFiles
+from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import Store
 
 USER = User(ALICE)
@@ -102,7 +106,9 @@ class Talking:
         )
         requests = ModelRequests(self.store, prompts, passages, CardStyle())
         model_replies = ModelReplies(self.store, equipment, requests, self.history, self.jobs)
-        program_starts = ProgramStarts(self.store, self.node.programs)
+        program_starts = ProgramStarts(
+            self.store, self.node.programs, RunTokens(SecretBox()), OwnAddress(None)
+        )
         code_replies = CodeReplies(
             self.store,
             model_replies,
@@ -110,6 +116,7 @@ class Talking:
             program_starts,
             CodeChecks(self.store, program_starts, is_on=False),
             Metrics(),
+            LiveRuns(),
             patience_s=10,
             pause_after_s=1,
         )

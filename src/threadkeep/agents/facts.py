@@ -2,8 +2,12 @@
 
 from datetime import UTC, datetime
 
-from threadkeep.agents.run import FunctionRun
+from threadkeep.agents.errors import NotInAStep, TurnMisused
+from threadkeep.agents.run import FunctionRun, current_step
 from threadkeep.wire.programs import ProgramTool, StartConversation, StartFile, StartMessage, StartUser
+
+OPENAI_PATH = "/api/runs/v1"
+"""Where the server has its models, as OpenAI's SDKs call them."""
 
 
 class TurnFacts:
@@ -67,6 +71,27 @@ class TurnFacts:
     def is_suspending(self) -> bool:
         """Whether the turn is about to wait for its user: its function will start again from the top."""
         return self._run.cancelled == "pause"
+
+    def openai(self, base_url: str | None = None) -> dict[str, str]:
+        """The address and the token of the server's models, for a step's own SDK: `OpenAI(**turn.openai())`.
+
+        `base_url` is where this process reaches Threadkeep, for a host application that has mounted it.
+        """
+        step = current_step.get()
+        if step is None or step.is_over or step.run is not self._run:
+            raise NotInAStep(
+                "`turn.openai()` works only inside a step: outside, a call would be made again whenever the "
+                "function runs again."
+            )
+        if not self._start.token:
+            raise TurnMisused("`turn.openai()` needs the server to have a THREADKEEP_SECRET_KEY.")
+        url = base_url or self._start.url
+        if not url:
+            raise TurnMisused(
+                "Nobody knows yet where this server listens. Pass `turn.openai(base_url=…)`, or set "
+                "THREADKEEP_PUBLIC_URL."
+            )
+        return {"base_url": f"{url.rstrip('/')}{OPENAI_PATH}", "api_key": self._start.token}
 
     def now(self) -> datetime:
         """The time of the last thing that was recorded: the same when the function runs again."""

@@ -40,6 +40,7 @@ from threadkeep.http.app import Threadkeep
 from threadkeep.http.metrics import render
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.methods import CurrentUser, sign_in
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.settings import Settings
 
 __all__ = [
@@ -78,7 +79,9 @@ def create_app(
     settings = settings or Settings.load()
     agents = [*load_agents(settings), *agents]
     door = sign_in(settings, current_user)
-    runtime = Runtime(settings, agents, is_local=current_user is None and not settings.signs_in)
+    address = OwnAddress(settings.public_url)
+    is_local = current_user is None and not settings.signs_in
+    runtime = Runtime(settings, agents, address, is_local=is_local)
 
     @asynccontextmanager
     async def running() -> AsyncGenerator[None]:
@@ -99,4 +102,5 @@ def create_app(
         embedded=current_user is not None,
         model_state=runtime.model_state,
         siblings=siblings,
+        address=address,
     )

@@ -20,7 +20,9 @@ from threadkeep.metrics import Metrics
 from threadkeep.ports.allowances import Allowances
 from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.runtime.spending import Spending
+from threadkeep.services.completions.run_tokens import RunTokens
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on
@@ -48,6 +50,8 @@ class Adapters:
     """Whether no other node works on the database."""
     programs: LocalPrograms
     """The agents in code of this process."""
+    run_tokens: RunTokens
+    address: OwnAddress
     on_program: Callable[[], None]
     """Called before a program is saved or started: without sign-in, it would be the admin `local`."""
     is_token_due: Callable[[], bool]
@@ -55,13 +59,18 @@ class Adapters:
 
 
 async def open_adapters(
-    settings: Settings, environment: ServerEnvironment, agents: Sequence[CodeAgent], opened: AsyncExitStack
+    settings: Settings,
+    environment: ServerEnvironment,
+    agents: Sequence[CodeAgent],
+    address: OwnAddress,
+    opened: AsyncExitStack,
 ) -> Adapters:
     """Opens them one after the other; `opened` closes them in reverse order."""
     metrics, loops = Metrics(), Loops()
     database = await open_timed(settings, metrics, loops)
     opened.push_async_callback(database.close)
-    store = await store_on(database, build_secret_box(settings), settings.payload_folder)
+    box = build_secret_box(settings)
+    store = await store_on(database, box, settings.payload_folder)
     bus = bus_on(database, loops)
     opened.push_async_callback(bus.close)
     pool = build_pool(settings, environment, loops)
@@ -88,6 +97,8 @@ async def open_adapters(
         loops=loops,
         alone=database.dialect == "sqlite",
         programs=programs,
+        run_tokens=RunTokens(box),
+        address=address,
         on_program=environment.on_program,
         is_token_due=environment.is_token_due,
     )

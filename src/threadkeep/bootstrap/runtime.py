@@ -15,15 +15,24 @@ from threadkeep.handling.services import Services
 from threadkeep.http.sign_in.local_token import is_token_required, require_token
 from threadkeep.ports.models import ModelState, model_state
 from threadkeep.program_log import about
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.settings import Settings
 
 
 class Runtime:
     """Everything that runs while the app does. Starts on first use: a host may not run our lifespan."""
 
-    def __init__(self, settings: Settings, agents: Sequence[CodeAgent] = (), *, is_local: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        agents: Sequence[CodeAgent] = (),
+        address: OwnAddress | None = None,
+        *,
+        is_local: bool,
+    ) -> None:
         self._settings = settings
         self._agents = agents
+        self._address = address or OwnAddress(settings.public_url)
         environment = build_server_environment(settings, settings.workspaces, closes_ports=is_local)
         # Without sign-in, a program would be the admin `local`, and can't tell us the token.
         on_program = partial(require_token, settings.data)
@@ -60,7 +69,9 @@ class Runtime:
 
     async def _start(self) -> Services:
         async with AsyncExitStack() as started:
-            adapters = await open_adapters(self._settings, self._environment, self._agents, started)
+            adapters = await open_adapters(
+                self._settings, self._environment, self._agents, self._address, started
+            )
             services = await start_services(self._settings, adapters, started)
             self._closing = started.pop_all()
         return services

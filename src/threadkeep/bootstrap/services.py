@@ -20,6 +20,7 @@ from threadkeep.domain.data_folder import UPLOADS
 from threadkeep.domain.errors import GatewayNotConfigured
 from threadkeep.domain.sharing.share import Sharing
 from threadkeep.domain.user import User
+from threadkeep.engine.code.outside_calls import LiveRuns
 from threadkeep.fair_slots import FairSlots
 from threadkeep.handling.services import Services
 from threadkeep.imports.confined import UploadedExports
@@ -42,6 +43,7 @@ from threadkeep.services.branches.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.client_tools import ClientTools
 from threadkeep.services.completions.completions import Completions
+from threadkeep.services.completions.run_replies import RunReplies
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
@@ -114,6 +116,7 @@ async def start_services(settings: Settings, adapters: Adapters, started: AsyncE
     started.push_async_callback(parts.places.close)
     started.push_async_callback(parts.code_checks.close)
     started.push_async_callback(services.completions.close)
+    started.push_async_callback(services.run_replies.close)
     started.push_async_callback(services.import_runs.close)
     started.push_async_callback(build_hourly(settings, services, background, adapters.clock).close)
     return services
@@ -186,6 +189,7 @@ class _Parts:
     creations: Creations
     program_starts: ProgramStarts
     code_checks: CodeChecks
+    live_runs: LiveRuns
 
 
 def _build_parts(
@@ -202,7 +206,7 @@ def _build_parts(
     roles, prompt_files = WorkspaceRoles(settings.workspaces), FolderPromptFiles(settings.workspaces)
     retriever = DocumentIndex(store.chunks, adapters.embedder, vector_index=adapters.vector_index)
     tools = build_tools(settings, adapters, catalog, roles, retriever, node)
-    starts = ProgramStarts(store, node.programs)
+    starts = ProgramStarts(store, node.programs, adapters.run_tokens, adapters.address)
     return _Parts(
         catalog=catalog,
         caps=caps,
@@ -227,6 +231,7 @@ def _build_parts(
         creations=Creations(store.stored_bytes, adapters.allowances, caps),
         program_starts=starts,
         code_checks=CodeChecks(store, starts, is_on=settings.check_agents),
+        live_runs=LiveRuns(),
     )
 
 
@@ -243,6 +248,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.program_starts,
         parts.code_checks,
         adapters.metrics,
+        parts.live_runs,
         patience_s=settings.agents_patience_s,
         pause_after_s=settings.agents_pause_after_s,
     )
@@ -342,6 +348,7 @@ def _build_services(
             parts.places,
             caps,
         ),
+        run_replies=RunReplies(store, adapters.run_tokens, parts.equipment, parts.live_runs, caps),
         history=history,
         compactions=background.compactions,
         files=parts.equipment.files,

@@ -142,6 +142,7 @@ def _serve(
 ) -> None:
     """Serves in this process."""
     app = create_app(settings, siblings=siblings)
+    app.listens_at(*listener.getsockname()[:2])
     begun: list[asyncio.Task[None]] = []
 
     def ready() -> None:

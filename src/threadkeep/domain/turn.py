@@ -123,6 +123,16 @@ class KeptTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldRun:
+    """A run of a program for a turn, as long as its node holds the turn."""
+
+    turn: Turn
+    user_id: UserId
+    agent_id: AgentId
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The right of a node to write a turn, for `length_ms` from now by the database's clock."""
 

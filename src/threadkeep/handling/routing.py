@@ -33,7 +33,7 @@ from threadkeep.handling.large_bodies import Body
 from threadkeep.handling.services import Services
 from threadkeep.handling.stream import EventStream, LastingResponse
 from threadkeep.handling.uploads import UploadedFiles
-from threadkeep.ports.sign_in import check_every_s
+from threadkeep.ports.sign_in import CHECK_KEY_EVERY_S, check_every_s
 from threadkeep.services.reach import check_reach
 from threadkeep.wire.decoding import MOST_DECODED_AT_ONCE, decode_query
 from threadkeep.wire.inside import INSIDE
@@ -131,6 +131,7 @@ class Route:
     its response is not kept for repetitions. `begins_turn` says that a key is stored with the turn instead: a
     repetition follows that.
     `recognizes_users` says that it tells who asks although nobody has to sign in.
+    `of_run` says that only the run of a program may call it, with the token that it was given.
     `within_agents` says whether a key that is limited to agents may call it: by default, unless it needs
     `admin` and names no agent.
     `acting` says whether a key that acts for an application's users may call it: if its scope covers it,
@@ -158,6 +159,7 @@ class Route:
     begins_turn: bool = False
     signed_in: bool = True
     recognizes_users: bool = False
+    of_run: bool = False
     opens_share: bool = False
     stores: Stores | None = None
     most_body_bytes: int | None = SMALL_BODY_BYTES
@@ -324,7 +326,8 @@ def endpoint(
     async def carry_out(request: RequestContext, arguments: dict[str, Any]) -> Response:
         result = await route.handler(request, **arguments)
         if isinstance(result, LastingResponse):
-            result.end_when_refused(still_signed_in(request.http, request.user), check_every_s(request.user))
+            every_s = CHECK_KEY_EVERY_S if route.of_run else check_every_s(request.user)
+            result.end_when_refused(still_signed_in(request.http, request.user), every_s)
         if isinstance(result, Response):
             return result
         status, headers = route.status, None

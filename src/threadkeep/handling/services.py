@@ -18,6 +18,7 @@ from threadkeep.services.branches.branches import Branches
 from threadkeep.services.briefings import Briefings
 from threadkeep.services.compactions import Compactions
 from threadkeep.services.completions.completions import Completions
+from threadkeep.services.completions.run_replies import RunReplies
 from threadkeep.services.conversations import Conversations
 from threadkeep.services.creations import Creations
 from threadkeep.services.documents import Documents
@@ -82,6 +83,7 @@ class Services:
     executions: Executions
     compactions: Compactions
     completions: Completions
+    run_replies: RunReplies
     briefings: Briefings
     import_runs: ImportRuns
     receipts: Receipts

@@ -39,12 +39,14 @@ from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.http.sign_in.openid.routes import provider_routes
 from threadkeep.http.sign_in.presence import Presence
+from threadkeep.http.sign_in.runs import RunSignIn
 from threadkeep.ports.models import ModelState
 from threadkeep.ports.sign_in import Check
 from threadkeep.protocols.agentx.routes import web_socket
 from threadkeep.protocols.agentx.socket import SocketLimits
 from threadkeep.protocols.mcp.routes import PATH as MCP_PATH
 from threadkeep.protocols.mcp.sign_in import METADATA_PATH, resource_metadata, with_challenge
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.services.sharing.shares import Preview
 from threadkeep.settings import Settings
 
@@ -84,8 +86,10 @@ class Threadkeep:
         embedded: bool,
         model_state: Callable[[], ModelState],
         siblings: Siblings | None,
+        address: OwnAddress,
     ) -> None:
         self.services = services
+        self._address = address
         self._running = running
         public_url = None if embedded else settings.sign_in_rules.public_url
         presence = Presence(sign_in, services, public_url=public_url)
@@ -110,7 +114,12 @@ class Threadkeep:
         self._app = Edge(_with_cors(app, settings), settings, embedded=embedded)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._address.learn(scope)
         await self._app(scope, receive, send)
+
+    def listens_at(self, host: str, port: int) -> None:
+        """Programs in this process reach the server there; said before any of them can run."""
+        self._address.listens_at(host, port)
 
     def lifespan(self) -> AbstractAsyncContextManager[None]:
         """Runs Threadkeep inside the block; for hosts, which don't run a mounted app's lifespan."""
@@ -158,6 +167,7 @@ def _endpoints(
     def still_signed_in(request: Request, user: User) -> Check:
         return presence.checking(lambda: request, user.id)
 
+    runs = RunSignIn(services)
     limits = BodyLimits(
         most_bytes=settings.max_body_bytes,
         most_upload_bytes=settings.max_upload_bytes,
@@ -166,8 +176,17 @@ def _endpoints(
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in (*ROUTES, *FOREIGN_ROUTES):
         is_open = not route.signed_in or (route.opens_share and settings.sharing == Sharing.ANYONE)
-        who = anybody if route.recognizes_users else nobody if is_open else presence.user
-        respond = endpoint(route, who, services, limits, still_signed_in, shape_at(route.path))
+        who = (
+            runs.user
+            if route.of_run
+            else anybody
+            if route.recognizes_users
+            else nobody
+            if is_open
+            else presence.user
+        )
+        check = runs.checking if route.of_run else still_signed_in
+        respond = endpoint(route, who, services, limits, check, shape_at(route.path))
         if route.path == MCP_PATH and settings.issuer_url is not None:
             respond = with_challenge(respond)
         by_path.setdefault(route.path, {})[route.method] = respond

@@ -13,14 +13,22 @@ from threadkeep.protocols.ai_sdk import routes as ai_sdk
 from threadkeep.protocols.mcp import routes as mcp
 from threadkeep.protocols.openai import errors as openai_errors
 from threadkeep.protocols.openai import routes as openai
+from threadkeep.protocols.openai import run_completions as runs
 
-FOREIGN_ROUTES: tuple[Route, ...] = (*ai_sdk.ROUTES, *ag_ui.ROUTES, *openai.ROUTES, *mcp.ROUTES)
+FOREIGN_ROUTES: tuple[Route, ...] = (
+    *ai_sdk.ROUTES,
+    *ag_ui.ROUTES,
+    *openai.ROUTES,
+    *runs.ROUTES,
+    *mcp.ROUTES,
+)
 """Routes whose requests and responses other people define; they aren't in our OpenAPI document."""
 
 _SHAPES: Mapping[str, ErrorShape] = {
     "/api/domains": domain_shape,
     ai_sdk.PREFIX: ai_sdk.error_shape,
     ag_ui.PREFIX: ag_ui.error_shape,
+    runs.PREFIX: openai_errors.error_shape,
     openai.PREFIX: openai_errors.error_shape,
     mcp.PATH: mcp.error_shape,
 }

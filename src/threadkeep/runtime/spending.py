@@ -4,7 +4,7 @@ Before a call under a budget, what it can cost at most is reserved: one token fo
 and its output limit. If less is left, the limit is lowered to what fits, unless too little would remain.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from uuid import UUID, uuid5
@@ -14,6 +14,7 @@ from threadkeep.context.estimates import estimate_request_tokens, most_request_t
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.errors import BudgetExceeded, GatewayNotConfigured, ModelNotAllowed, ModelNotFound
+from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import KeyId, TurnId, UserId, new_uuid
 from threadkeep.domain.key import Key
 from threadkeep.domain.ledger import BudgetState, Charge, Reservation
@@ -33,7 +34,7 @@ from threadkeep.domain.money import (
     month_of,
     parse_amount,
 )
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import HeldRun, Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.journal import CallPaid
 from threadkeep.log.writer import Charged, persist
@@ -53,6 +54,9 @@ LEAST_LIMIT_TOKENS = 16
 """The smallest output limit that every provider accepts: a smaller one is sent to some as this."""
 LEAST_OUTPUT_TOKENS = 1_024
 """Refuse rather than cut a reply below this length."""
+
+ReportUsage = Callable[[CallPaid, UsageReported], bool]
+"""Puts what a call has used into its turn's log, which charges it; False if that is elsewhere, or over."""
 
 UNSEEN_TOKENS_PER_S = 30
 """How fast we take a model to write at least: most are faster, so what they show counts for more."""
@@ -157,6 +161,12 @@ class Spending:
                 self._charged(charge.model, charge.usage.cost)
         payer = Payer(user.id, agent.id, held.turn.key_id)
         return ProgramAccount(self, held, payer, await self._limits_of_turn(user, held.turn, agent))
+
+    async def of_outside_call(self, run: HeldRun, agent: Agent, report: ReportUsage) -> "OutsideAccount":
+        """Pays for a call that a program's own SDK makes while it runs."""
+        payer = Payer(run.user_id, run.agent_id, run.turn.key_id)
+        limits = await self._limits_of_turn(User(run.user_id), run.turn, agent)
+        return OutsideAccount(self, run, payer, limits, report)
 
     async def _limits_of_turn(self, user: User, turn: Turn, agent: Agent) -> BudgetLimits:
         """The limits of a turn; its user may have signed in with another key than the one that began it."""
@@ -438,6 +448,29 @@ class CallAccount(Account):
 
     async def charge(self, usage: Usage) -> None:
         """Nothing: the log does."""
+
+
+class OutsideAccount(Account):
+    """Pays for one model call that a program's own SDK makes: with the turn's log while that is here."""
+
+    def __init__(
+        self, spending: Spending, run: HeldRun, payer: Payer, limits: BudgetLimits, report: ReportUsage
+    ) -> None:
+        super().__init__(spending, payer, Purpose.TURN, limits)
+        self._run = run
+        self._report = report
+
+    async def _begun(self) -> PaidCall:
+        call = self._paid(new_uuid(), self._spending.now, self._run.fence)
+        return replace(call, turn_id=self._run.turn.id)
+
+    async def charge(self, usage: Usage) -> None:
+        """Puts the call into the turn's log, which charges it; else adds it to the ledger."""
+        if self._call is None or self._model is None:
+            return
+        paid = CallPaid(self._call.id, self._called_at or self._call.at)
+        if not self._report(paid, UsageReported.of(usage, self._model.id)):
+            await super().charge(usage)
 
 
 def least_usage(estimate: Usage, elapsed_ms: int, most_tokens: int | None) -> Usage:

@@ -30,7 +30,7 @@ from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.loop import Surroundings, TurnLimits
+from threadkeep.engine.loop import Surroundings, TurnLimits, run_turn
 from threadkeep.engine.model_call import ModelReads
 from threadkeep.engine.recorded_calls import (
     CallKey,
@@ -310,7 +310,7 @@ class Rerun(Completion):
             steering=self._steered_by_now,
             after_reply=self._all_steered,
         )
-        super().__init__(turn, build, around, contents, clock, place)
+        super().__init__(turn, run_turn(turn, build, around), around.stop, contents, clock, place)
 
     def _show(self, event: TurnEvent) -> None:
         super()._show(event)

@@ -1,6 +1,7 @@
 """Secrets at rest: encrypted with a key that is not in the database."""
 
 import base64
+import hmac
 import os
 import secrets
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ class SecretBox:
 
     def __init__(self, keys: Sequence[str] = (), key_file: Path | None = None) -> None:
         self._key_file = key_file
-        self._keys = dict(_key(text) for text in (*keys, *_read(key_file)))
+        self._use([*keys, *_read(key_file)])
 
     @property
     def sealing_key(self) -> str | None:
@@ -72,7 +73,21 @@ class SecretBox:
 
     def make_key(self) -> None:
         """Creates the key file, whose key seals secrets from then on."""
-        self._keys = dict([_key(self._written_key())])
+        self._use([self._written_key()])
+
+    def sign(self, purpose: str, message: bytes) -> bytes:
+        """What only an owner of the first key can make of a message, and for this purpose only."""
+        if not self._keys:
+            self.make_key()
+        return _mac(self._texts[0], purpose, message)
+
+    def has_signed(self, purpose: str, message: bytes, signature: bytes) -> bool:
+        """Whether `sign` made this of the message, with any of the keys."""
+        return any(hmac.compare_digest(_mac(it, purpose, message), signature) for it in self._texts)
+
+    def _use(self, texts: Sequence[str]) -> None:
+        self._texts = tuple(texts)
+        self._keys = dict(map(_key, texts))
 
     def _written_key(self) -> str:
         if self._key_file is None:
@@ -125,6 +140,14 @@ def _key(text: str) -> tuple[str, Fernet]:
     """A key and its name, both derived from any text."""
     derived = HKDF(SHA256(), length=36, salt=None, info=b"threadkeep secrets").derive(text.encode())
     return derived[32:].hex(), Fernet(base64.urlsafe_b64encode(derived[:32]))
+
+
+def _mac(text: str, purpose: str, message: bytes) -> bytes:
+    """A message's HMAC under a key of its own, derived from the same text as the key that seals."""
+    derived = HKDF(SHA256(), length=32, salt=None, info=f"threadkeep {purpose}".encode()).derive(
+        text.encode()
+    )
+    return hmac.digest(derived, message, "sha256")
 
 
 def _read(key_file: Path | None) -> Sequence[str]:

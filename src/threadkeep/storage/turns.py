@@ -11,7 +11,7 @@ from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import ConversationId, IdempotencyKey, TurnId, UserId
 from threadkeep.domain.message import Failure, Message, Usage
 from threadkeep.domain.receipt import TurnReceipt
-from threadkeep.domain.turn import Turn, TurnCode, TurnOrigin, TurnStatus
+from threadkeep.domain.turn import HeldRun, Turn, TurnCode, TurnOrigin, TurnStatus
 from threadkeep.storage.branches import move_path
 from threadkeep.storage.code.states import keep_state
 from threadkeep.storage.conversations import ADVANCE_IDLE, ConversationRows, advance_values
@@ -131,6 +131,13 @@ _FIND = Statement(
     JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
     WHERE turn.id = :id AND conversation.deleted_at IS NULL"""
 )
+# A program's run: as long as this fence holds, and nobody has stopped the turn.
+_HELD_RUN = Statement(
+    f"""SELECT {TURN_COLUMNS}, conversation.user_id, conversation.agent_id FROM tk_turns AS turn
+    JOIN tk_conversations AS conversation ON conversation.id = turn.conversation_id
+    WHERE turn.id = :id AND turn.fence = :fence AND turn.status = 'RUNNING' AND NOT turn.abort_requested
+        AND turn.code_key IS NOT NULL AND conversation.deleted_at IS NULL"""
+)
 # For nodes that check on a turn: whose it is does not matter.
 _STATUS = Statement("SELECT status FROM tk_turns WHERE id = :id")
 # In the order of their replies: ids come from several nodes' clocks.
@@ -233,6 +240,14 @@ class SqlTurns:
         """Any user's turn, in a conversation that is not deleted."""
         rows = await self._database.fetch(_FIND(id=turn_id))
         return to_turn(rows[0]) if rows else None
+
+    async def run(self, turn_id: TurnId, fence: int) -> HeldRun | None:
+        """Any user's turn that a program runs; None once it has ended, stops, or runs elsewhere."""
+        rows = await self._database.fetch(_HELD_RUN(id=turn_id, fence=fence))
+        if not rows:
+            return None
+        *row, user_id, agent_id = rows[0]
+        return HeldRun(to_turn(tuple(row)), user_id, agent_id, fence)
 
     async def status(self, turn_id: TurnId) -> TurnStatus | None:
         """The status of any user's turn; None if it doesn't exist."""

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from threadkeep.agents import Agent
 from threadkeep.bootstrap import create_app
@@ -15,6 +16,7 @@ from threadkeep.domain.user import LOCAL, User, UserRole, user_id
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.sign_in.access_tokens import issue_token
 from threadkeep.settings import Settings
+from threadkeep.testing.listening import listening
 from threadkeep.testing.scripted_model import ScriptedModel
 from threadkeep.wire.views import ConversationView
 
@@ -29,6 +31,8 @@ class RunningApp:
     app: Threadkeep
     model: ScriptedModel
     client: Client
+    url: str | None = None
+    """Where it listens, if it does."""
 
     def as_user(self, name: str, *, admin: bool = False) -> Client:
         """A client of another user."""
@@ -46,13 +50,17 @@ class RunningApp:
 
 @asynccontextmanager
 async def running_app(
-    model: ScriptedModel | None = None, *, agents: Sequence[Agent] = (), **settings: Any
+    model: ScriptedModel | None = None,
+    *,
+    agents: Sequence[Agent] = (),
+    listens: bool = False,
+    **settings: Any,
 ) -> AsyncGenerator[RunningApp]:
-    """A Threadkeep with an empty SQLite database in a temporary folder, without a port.
+    """A Threadkeep with an empty SQLite database in a temporary folder.
 
     Without a model, it gets one that answers `OK.`; `app.model` is the model. `agents` are functions that are
     agents; `settings` are those of `Settings`. Users sign in with tokens; MCP servers can be on this machine,
-    such as a `ToolServer`.
+    such as a `ToolServer`. It has no port unless it `listens`, which agents need that use `turn.openai()`.
     """
     async with AsyncExitStack() as stack:
         model = model or ScriptedModel()
@@ -61,9 +69,13 @@ async def running_app(
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-"))
         usual = {"data": Path(folder), "mcp_allow_private": True}
         app = create_app(scripted_settings(model, jwt_secret=SECRET, **{**usual, **settings}), agents=agents)
+        url = None
+        if listens:  # before a turn continues
+            url = await stack.enter_async_context(listening(app, lifespan="off"))
+            app.listens_at(urlsplit(url).hostname or "", urlsplit(url).port or 0)
         await stack.enter_async_context(app.lifespan())
         client = await stack.enter_async_context(Client(app=app, token=admin_token()))
-        yield RunningApp(app, model, client)
+        yield RunningApp(app, model, client, url)
 
 
 def _client(app: Threadkeep, user: User) -> Client:

@@ -394,6 +394,14 @@ class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
     """The last saved value of each scope."""
     is_check: bool = False
     """Whether the turn has ended, and the function only shows that it does the same again."""
+    token: str = ""
+    """Opens the server's models to this run; none if the server has no secret key."""
+    url: str = ""
+    """Where this process reaches the server's API; none if nobody knows."""
+
+    def __repr__(self) -> str:
+        """Without the token, or anything of the user's."""
+        return f"Start(turn={self.turn!r}, run={self.run})"
 
 
 class Run(Struct, frozen=True, omit_defaults=True, tag="run"):

@@ -109,7 +109,9 @@ async def run_code(
     """
     limits, stop = around.limits, around.stop
     timer = TurnTimer(limits.generation_timeout_s, state.ran_ms / 1000, lambda: stop.request("timeout"))
-    serving = _Serving(RunningCode(turn, around, state, timer))
+    running = RunningCode(turn, around, state, timer)
+    serving = _Serving(running)
+    around.outside.open(running.report)
     steps = serving.steps()
     end: Terminal | Pause | HandOff
     try:
@@ -132,6 +134,7 @@ async def run_code(
                 yield ReplayDiverged(exc.recorded, exc.asked)
     finally:
         timer.stop()
+        around.outside.close()
         await steps.aclose()
         await around.program.close()
     for step in serving.left_over():

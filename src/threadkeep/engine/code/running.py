@@ -13,13 +13,14 @@ import msgspec
 from msgspec import Raw
 
 from threadkeep.context.call_receipts import CallReceipts
-from threadkeep.domain.events import EventBody, Text
+from threadkeep.domain.events import EventBody, Text, UsageReported
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import Claims, OpenClaim
 from threadkeep.engine.code.outlet import Outlet
+from threadkeep.engine.code.outside_calls import OutsideCalls
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState, shown_size
 from threadkeep.engine.code.requests import SharedRequests
@@ -72,6 +73,8 @@ class CodeSurroundings:
     """The models for one call: the one that the program names, or its turn's."""
     spending: Callable[[str], ModelSpending]
     """Who pays for one call, by its name in the turn."""
+    outside: OutsideCalls = field(default_factory=OutsideCalls)
+    """The calls that the program's own SDK makes through us."""
     own_call: Callable[[str | None], CallPaid]
     """What the ledger notes of a call that the program made itself, with the cost that it names."""
     tools: TurnTools
@@ -359,6 +362,11 @@ class RunningCode:
                 found.append(asking.made_call)
             found.append(it)
         return found
+
+    def report(self, paid: CallPaid, reported: UsageReported) -> None:
+        """Records what a model call has used that is no claim."""
+        self.used += reported.usage
+        self.outlet.emit(Together((paid, reported)))
 
     def end(self, ended: StepEnded, *before: EventBody | JournalEntry, is_urgent: bool = False) -> None:
         """Records how a claim ended, and what belongs to that; the program hears of it in this order."""

@@ -6,6 +6,7 @@ from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.key import is_key_value
+from threadkeep.services.completions.run_tokens import is_run_token
 
 API_KEY = "x-api-key"
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")
@@ -22,6 +23,12 @@ def key_value(connection: HTTPConnection) -> str | None:
             return value
         case _:
             raise Unauthenticated("Send one API key, not several.")
+
+
+def has_run_token(connection: HTTPConnection) -> bool:
+    """Whether a request sends the token of a program's run."""
+    given = (*connection.headers.getlist("authorization"), *connection.headers.getlist(API_KEY))
+    return any(is_run_token(it.strip().rpartition(" ")[2]) for it in given)
 
 
 def bearer_token(connection: HTTPConnection) -> str | None:

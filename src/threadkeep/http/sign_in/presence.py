@@ -17,7 +17,7 @@ from threadkeep.domain.sign_in.acting import USER_HEADER, check_unnamed
 from threadkeep.domain.sign_in.public_url import PublicUrl
 from threadkeep.domain.user import User
 from threadkeep.handling.services import Services
-from threadkeep.http.sign_in.bearer import key_value
+from threadkeep.http.sign_in.bearer import has_run_token, key_value
 from threadkeep.http.sign_in.method import SignInMethod
 from threadkeep.http.sign_in.session_cookie import SessionCookie
 from threadkeep.ports.sign_in import Check, SignIn
@@ -46,6 +46,8 @@ class Presence(SignIn[HTTPConnection]):
 
     async def user(self, connection: HTTPConnection, /) -> User:
         """The signed-in user; raises Unauthenticated if there is none, or they were deleted or suspended."""
+        if has_run_token(connection):
+            raise Unauthenticated("The token of a run opens only /api/runs/v1/chat/completions.")
         if (value := key_value(connection)) is not None:
             services = await self._services()
             user = await services.keys.sign_in(value, connection.headers.getlist(USER_HEADER))

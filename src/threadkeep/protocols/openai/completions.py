@@ -53,7 +53,7 @@ async def _stateless(request: RequestContext, body: CreateCompletion) -> EventSt
     completion, agent = await stateless.begin(request, await request.aside(_asked, body))
     head = CompletionHead.of(completion.turn, body.model or agent.name)
     if body.stream:
-        return stateless.stream(completion, _encoder(head, body))
+        return stateless.stream(completion, encoder(head, body))
     whole = WholeCompletion(head)
     await stateless.read_whole(request, completion, whole.add)
     return whole.completion()
@@ -93,7 +93,7 @@ async def _of_turn(
     log = await request.services.turns.follow(turn, 0)
     assert log is not None  # a turn has events from its start on
     if body.stream:
-        return EventStream(log, _encoder(head, body), {}, ends_when_paused=True)
+        return EventStream(log, encoder(head, body), {}, ends_when_paused=True)
     whole, work = WholeCompletion(head), LogWork()
     async with log:
         async for chunks in log:
@@ -105,6 +105,7 @@ async def _of_turn(
     return await work.end(whole.completion)
 
 
-def _encoder(head: CompletionHead, body: CreateCompletion) -> CompletionEncoder:
+def encoder(head: CompletionHead, body: CreateCompletion) -> CompletionEncoder:
+    """What makes the chunks that a request asks for."""
     options = body.stream_options
     return CompletionEncoder(head, with_usage=bool(options and options.include_usage))

@@ -55,7 +55,7 @@ async def begin(request: RequestContext, asked: StatelessRequest) -> tuple[Compl
     """Begins the reply; it ends when its client leaves."""
     agent, model = await _agent_asked(request, asked.model)
     await check_accepted(agent, asked.begun_with.tools)  # before the files are loaded
-    files = await _load(request, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
+    files = await load_placed(request, asked.files[-MOST_FILES_OF_A_MESSAGE:], asked.field)
     history = await asyncio.to_thread(asked.history, files)  # it may be long
     begin = request.services.completions.begin
     return await begin(request.user, agent, history, asked.begun_with, model=model), agent
@@ -95,7 +95,8 @@ async def _agent_asked(request: RequestContext, model: str | None) -> tuple[Agen
     return await asked_of(request, model)
 
 
-async def _load(request: RequestContext, placed: Sequence[PlacedFile], field: str) -> FilesByPlace:
+async def load_placed(request: RequestContext, placed: Sequence[PlacedFile], field: str) -> FilesByPlace:
+    """The files of a history, by the numbers of their messages."""
     loaded = await load(request.services.files, request.user, [it.file for it in placed], param=field)
     files: defaultdict[int, list[LoadedFile]] = defaultdict(list)
     for it, file in zip(placed, loaded, strict=True):

@@ -1,7 +1,7 @@
 """One reply outside any conversation, while it is made."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +18,8 @@ from threadkeep.domain.events import (
     Done,
     EventBody,
     Failed,
+    IterationStart,
+    Notice,
     Text,
     Thought,
     ToolCalled,
@@ -30,9 +32,11 @@ from threadkeep.domain.payload import Lost, Payload
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.tool_call import shown_refs
 from threadkeep.domain.turn import Turn
-from threadkeep.engine.loop import Build, HandOff, Pause, Surroundings, Together, TurnStep, run_turn
+from threadkeep.engine.loop import HandOff, Pause, Together, TurnStep
+from threadkeep.engine.stop import Stop
 from threadkeep.tasks import end_tasks
 
+_PRELUDE = (TurnStart, IterationStart, Notice)
 _LOST = Lost("It was not kept.")
 
 
@@ -61,26 +65,26 @@ class Completion:
     def __init__(
         self,
         turn: Turn,
-        build: Build,
-        around: Surroundings,
+        steps: AsyncGenerator[TurnStep],
+        stop: Stop,
         contents: Contents,
         clock: Clock,
         place: AbstractAsyncContextManager[None],
     ) -> None:
-        """`place` is held while the reply is made."""
+        """`steps` make the reply, until `stop`; `place` is held meanwhile."""
         self.turn = turn
         """As if it belonged to a conversation; it is not stored."""
         self.has_ended = False
         """Whether its last event is here. If not, and there are no more, this process is ending."""
         self.is_paused = False
         """Whether it waits for functions that the client runs, whose results come with another request."""
-        self._stop = around.stop
+        self._stop = stop
         self._contents = contents
         self._clock = clock
         self._seq = 0
         self._unread: list[TurnEvent] = []
         self._news = asyncio.Event()
-        self._steps, self._place = run_turn(turn, build, around), place
+        self._steps, self._place = steps, place
 
     @cached_property
     def task(self) -> asyncio.Task[None]:
@@ -113,6 +117,19 @@ class Completion:
             self._news.clear()
         unread, self._unread = self._unread, []
         return unread
+
+    async def begun(self) -> None:
+        """Returns when there is something of the reply, or all; raises the error of one that never began."""
+        while not self.task.done() and all(isinstance(it.body, _PRELUDE) for it in self._unread):
+            await self._news.wait()
+            self._news.clear()
+        self._news.set()
+        if self.task.done() and not self.task.cancelled() and (failure := self.task.exception()):
+            raise failure
+
+    async def cancel(self) -> None:
+        """Ends it before anybody reads it; what it has used is charged."""
+        await end_tasks(self.task)
 
     def wake(self) -> None:
         """Wakes the reader."""

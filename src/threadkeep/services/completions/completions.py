@@ -19,7 +19,7 @@ from threadkeep.domain.retrieval import RetrievalHit
 from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
-from threadkeep.engine.loop import Surroundings
+from threadkeep.engine.loop import Surroundings, run_turn
 from threadkeep.engine.tools import CallingTurn
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
@@ -173,7 +173,8 @@ class Completions:
             return await asyncio.to_thread(run.request, tools)  # the history may be long
 
         held = self._held(place, caller)
-        return Completion(run.begun.turn, build, around, contents, self._equipment.clock, held)
+        steps = run_turn(run.begun.turn, build, around)
+        return Completion(run.begun.turn, steps, around.stop, contents, self._equipment.clock, held)
 
     @asynccontextmanager
     async def _held(self, place: ReplyPlace, caller: Caller) -> AsyncGenerator[None]:

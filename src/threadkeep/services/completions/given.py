@@ -68,6 +68,11 @@ def model_messages(history: Sequence[GivenMessage], rules: GivenRules) -> tuple[
     return tuple(_alternating(chain.from_iterable(rounds[start:])))
 
 
+def whole_history(history: Sequence[GivenMessage], rules: GivenRules) -> tuple[ModelMessage, ...]:
+    """All messages, whether or not they fit."""
+    return tuple(_alternating(chain.from_iterable(_rounds(history, rules))))
+
+
 def _rounds(history: Sequence[GivenMessage], rules: GivenRules) -> Iterator[list[ModelMessage]]:
     """The history in pieces that each begin with a message of the user."""
     rendering = _Rendering(rules)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from threadkeep.domain.agent import Agent, OnCrash
@@ -19,6 +20,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageWindow, Usage
 from threadkeep.domain.user import User
+from threadkeep.engine.code.outside_calls import LiveRuns
 from threadkeep.engine.code.programs import Start
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.run import run_code
@@ -57,11 +59,13 @@ class CodeReplies:
         starts: ProgramStarts,
         checks: CodeChecks,
         metrics: Metrics,
+        live: LiveRuns,
         *,
         patience_s: float,
         pause_after_s: float,
     ) -> None:
         self._metrics = metrics
+        self._live = live
         self._patience_s = patience_s
         self._pause_after_s = pause_after_s
         self._store = store
@@ -90,7 +94,7 @@ class CodeReplies:
             start = await self._starts.prepare(
                 user, turn, held.conversation, state, code, run=held.fence, attempt=held.attempts
             )
-            around = await self._around(user, agent, held, control, model, start)
+            prepared = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
             for event in last_without_program(held, state, failed(exc, is_prepared=False)):
                 yield event
@@ -103,9 +107,11 @@ class CodeReplies:
         )
         step = None
         # Nothing is awaited between the program's start and the code that ends it.
-        async with aclosing(run_code(turn, around, state=state, opening=(*begun, *opening))) as steps:
-            async for step in steps:
-                yield step
+        with self._live.living(turn.id, held.fence) as outside:
+            around = replace(prepared, outside=outside)
+            async with aclosing(run_code(turn, around, state=state, opening=(*begun, *opening))) as steps:
+                async for step in steps:
+                    yield step
         if isinstance(step, Done | Failed):  # the caller has stored it by now
             await self._replies.follow_up(agent, held, model)
             self._checks.begin(user, agent, turn, held.conversation)

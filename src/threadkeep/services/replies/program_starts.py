@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 from msgspec import Raw
 
 from threadkeep.domain.agent import Code
@@ -13,16 +14,20 @@ from threadkeep.engine.code.programs import ProgramRun, Start
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.start import start_of
 from threadkeep.log.writer import persist
+from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.runtime.programs import NodePrograms
+from threadkeep.services.completions.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 
 
 class ProgramStarts:
     """Runs programs' functions from the top."""
 
-    def __init__(self, store: Store, programs: NodePrograms) -> None:
+    def __init__(self, store: Store, programs: NodePrograms, tokens: RunTokens, address: OwnAddress) -> None:
         self._store = store
         self._programs = programs
+        self._tokens = tokens
+        self._address = address
 
     def code_of(self, turn: Turn) -> Code | None:
         """The code that runs a turn on this node: of the version that began it, else a higher one."""
@@ -48,7 +53,8 @@ class ProgramStarts:
         message = await self._store.messages.get(conversation.id, turn.user_message_id)
         if state.code is None and user.name is None:
             user = await self._described(user)
-        return start_of(
+        token = None if is_check else await self._tokens.make(turn.id, run, run)
+        start = start_of(
             turn,
             conversation,
             user,
@@ -61,6 +67,7 @@ class ProgramStarts:
             saved={scope: await self._value(turn, it.value, it.ref) for scope, it in state.saved.items()},
             is_check=is_check,
         )
+        return msgspec.structs.replace(start, token=token or "", url=self._address.url or "")
 
     def run(self, start: Start) -> ProgramRun:
         """Runs a program's function from the top."""
