@@ -44,7 +44,6 @@ from threadkeep.schemas.checker import SchemaChecker
 from threadkeep.services.agents import Agents
 from threadkeep.services.allowances import LocalAllowances
 from threadkeep.services.client_tools import ClientTools
-from threadkeep.services.completions.run_tokens import RunTokens
 from threadkeep.services.creations import Creations
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.files import Files
@@ -57,6 +56,7 @@ from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.replies.program_starts import ProgramStarts
+from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.services.replies.turn_starts import TurnStarts
 from threadkeep.services.sending import NewMessage, Sending
 from threadkeep.services.turns import Turns

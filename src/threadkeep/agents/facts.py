@@ -1,6 +1,7 @@
 """What a turn is about: the same whenever its function runs."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from threadkeep.agents.errors import NotInAStep, TurnMisused
 from threadkeep.agents.run import FunctionRun, current_step
@@ -72,7 +73,7 @@ class TurnFacts:
         """Whether the turn is about to wait for its user: its function will start again from the top."""
         return self._run.cancelled == "pause"
 
-    def openai(self, base_url: str | None = None) -> dict[str, str]:
+    def openai(self, base_url: str | None = None) -> dict[str, Any]:
         """The address and the token of the server's models, for a step's own SDK: `OpenAI(**turn.openai())`.
 
         `base_url` is where this process reaches Threadkeep, for a host application that has mounted it.

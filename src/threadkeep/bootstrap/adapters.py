@@ -22,7 +22,7 @@ from threadkeep.ports.bus import Bus
 from threadkeep.ports.embedder import Embedder
 from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.runtime.spending import Spending
-from threadkeep.services.completions.run_tokens import RunTokens
+from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.settings import Settings
 from threadkeep.storage.database.bus import bus_on
 from threadkeep.storage.documents.vector_index import PgVector, vector_index_on

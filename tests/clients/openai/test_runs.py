@@ -15,7 +15,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from tests.conftest import TEMPLATE
 from tests.postgres import Postgres
-from threadkeep.agents import Agent, NotInAStep, Turn, agent
+from threadkeep.agents import Agent, BlockingTurn, NotInAStep, Turn, agent
 from threadkeep.domain.ledger import UsageFilter
 from threadkeep.settings.models import GatewayTable, ModelTable, PriceTable
 from threadkeep.testing import (
@@ -72,11 +72,11 @@ async def test_a_step_asks_a_model_with_the_openai_package_unchanged(model: Scri
 
 
 async def test_a_blocking_client_streams_text_and_calls_of_its_own_tools(model: ScriptedModel):
-    def talks(turn: Any) -> str:
+    def talks(turn: BlockingTurn) -> str:
         def stream() -> str:
             client = OpenAI(**turn.openai())
-            said, called = "", ""
-            messages = [{"role": "system", "content": "Be kind."}, *HI]
+            said, called, ended = "", "", None
+            messages: Any = [{"role": "system", "content": "Be kind."}, *HI]
             for chunk in client.chat.completions.create(
                 model="scripted", messages=messages, tools=[LOCATE], stream=True
             ):
@@ -113,7 +113,7 @@ class Leaked:
 
     def __init__(self, model: str | None = None) -> None:
         self.model = model
-        self.options: dict[str, str] = {}
+        self.options: dict[str, Any] = {}
         self.leave = asyncio.Event()
 
     @property
@@ -235,7 +235,8 @@ async def test_a_client_that_leaves_in_the_middle_is_charged_once(model: Scripte
 
 
 async def test_a_request_that_is_too_large_or_names_a_foreign_model_is_refused(model: ScriptedModel):
-    leaked, limits = Leaked(), {"max_body_bytes": 50_000, "max_upload_bytes": 10_000}
+    leaked = Leaked()
+    limits: Any = {"max_body_bytes": 50_000, "max_upload_bytes": 10_000}
     async with running_app(model, agents=[leaked.agent], listens=True, **limits) as app:
         await begun(app, leaked)
         async with leaked.client() as client:
@@ -283,7 +284,7 @@ def priced(model: ScriptedModel, *others: ScriptedModel) -> dict[str, Any]:
 async def test_a_budget_holds_for_calls_of_a_programs_own_sdk(model: ScriptedModel):
     leaked = Leaked("one/scripted")
     model.script([Say("Yes."), Usage(5, 100)], [Say("Yes."), Usage(5, 100)])
-    limits = {**priced(model), "user_budget_month": "0.02"}
+    limits: Any = {**priced(model), "user_budget_month": "0.02"}
     async with running_app(model, agents=[leaked.agent], listens=True, **limits) as app:
         turn_id = await begun(app, leaked)
         async with leaked.client() as client:
@@ -317,12 +318,12 @@ async def test_another_model_replies_if_the_first_is_away(model: ScriptedModel):
 
 async def frameworks(turn: Turn, which: str) -> str:
     """Asks a model as each framework's users do."""
-    access = turn.openai()
+    access: dict[str, Any] = turn.openai()
     if which == "pydantic-ai":
         provider = OpenAIProvider(**access)
         weather = PydanticAgent(OpenAIChatModel("default", provider=provider), tools=[temperature])
         return (await weather.run("How warm is it?")).output
-    chat = ChatOpenAI(model="default", streaming=which == "langchain, streaming", **access)  # pyright: ignore
+    chat: Any = ChatOpenAI(model="default", streaming=which == "langchain, streaming", **access)
     asked = chat.bind_tools([temperature])
     first = await asked.ainvoke("How warm is it?")
     (call,) = first.tool_calls
@@ -356,7 +357,7 @@ async def test_a_token_of_another_node_is_known_and_its_calls_are_charged_there(
     postgres: Postgres, model: ScriptedModel
 ):
     leaked = Leaked()
-    shared = {"database_url": postgres.create_database(template=TEMPLATE), "secret_key": "x" * 40}
+    shared: Any = {"database_url": postgres.create_database(template=TEMPLATE), "secret_key": "x" * 40}
     async with (
         running_app(model, agents=[leaked.agent], listens=True, **shared) as app,
         running_app(model, listens=True, **shared) as other,

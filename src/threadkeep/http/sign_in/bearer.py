@@ -6,7 +6,7 @@ from starlette.requests import HTTPConnection
 
 from threadkeep.domain.errors import Unauthenticated
 from threadkeep.domain.key import is_key_value
-from threadkeep.services.completions.run_tokens import is_run_token
+from threadkeep.services.replies.run_tokens import is_run_token
 
 API_KEY = "x-api-key"
 _BEARER = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)")

@@ -44,8 +44,8 @@ from threadkeep.ports.gateway import ModelRequest, ToolSpec, ToolUse
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
-from threadkeep.services.completions.run_tokens import RunTokens
 from threadkeep.services.equipment import Equipment
+from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 

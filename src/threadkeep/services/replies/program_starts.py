@@ -16,7 +16,7 @@ from threadkeep.engine.code.start import start_of
 from threadkeep.log.writer import persist
 from threadkeep.runtime.own_address import OwnAddress
 from threadkeep.runtime.programs import NodePrograms
-from threadkeep.services.completions.run_tokens import RunTokens
+from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 
 
