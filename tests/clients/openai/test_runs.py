@@ -306,7 +306,7 @@ async def test_another_model_replies_if_the_first_is_away(model: ScriptedModel):
         async with running_app(model, agents=[leaked.agent], listens=True, **priced(model, second)) as app:
             (id_,) = [it.id async for it in app.client.agents() if it.engine.kind == "code"]
             await app.client.update_agent(id_, {"settings": {"fallbackModels": ["two/scripted"]}})
-            model.script(*[[Status(503)]] * 5)
+            model.otherwise = [Status(503)]
             turn_id = await begun(app, leaked)
             async with leaked.client() as client:
                 whole = await client.chat.completions.create(model="default", messages=HI)
