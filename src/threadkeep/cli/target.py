@@ -17,7 +17,7 @@ from msgspec import UNSET
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
-from threadkeep.domain.errors import AgentNotFound, RouteNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.domain.errors import AgentNotFound, Forbidden, RouteNotFound, ThreadkeepError, Unauthenticated
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.local_token import make_token, read_token
 from threadkeep.loopback import is_loopback
@@ -36,7 +36,11 @@ KEY_VARIABLE = "THREADKEEP_KEY"
 HOW_TO_SIGN_IN = (
     "Run this command in the folder where you started the server, or name its data folder with --data. For "
     "another server, set THREADKEEP_KEY to an API key; if people sign in, `threadkeep token --user NAME` "
-    "creates a token for --token."
+    "creates a token for --token, an admin's with --admin."
+)
+HOW_TO_BE_ADMIN = (
+    "Sign in as an admin: where the server's secret is set, add --user NAME --admin; otherwise, "
+    "`threadkeep token --user NAME --admin` creates an admin's token for --token there."
 )
 
 _PORTS = {"http": 80, "https": 443}
@@ -159,6 +163,8 @@ def explained(error: ThreadkeepError) -> ThreadkeepError:
     """A server's refusal, with what to do about it on the command line."""
     if error.code == Unauthenticated.code:
         return Unauthenticated(f"{error.message} {HOW_TO_SIGN_IN}")
+    if error.code == Forbidden.code and error.message.startswith("Only an admin "):
+        return Forbidden(f"{error.message} {HOW_TO_BE_ADMIN}")
     if error.code == RouteNotFound.code:
         return NotReached(
             "Threadkeep is running here, but not under this path. Leave out the path unless an "

@@ -64,3 +64,12 @@ def test_without_a_running_server_the_data_folder_is_used(tmp_path: Path):
     assert made.returncode == 0, made.stderr
     listed = run("key", "list", folder=tmp_path, **settings).stdout.splitlines()
     assert [line.split()[:3] for line in listed[1:]] == [[made.stdout[:11], "CI", "chat"]]
+
+
+def test_refusal_of_what_only_admins_may_do_says_how_to_be_one(server: Server, tmp_path: Path):
+    arguments = ("create", "Shop", "--act-as", "shop")
+    refused = key(server, tmp_path, *arguments)
+    assert refused.returncode == 1
+    assert "--user NAME --admin" in refused.stderr
+    made = key(server, tmp_path, *arguments, "--admin")
+    assert (made.returncode, made.stderr) == (0, "")
