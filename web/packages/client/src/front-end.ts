@@ -3,7 +3,7 @@
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
 import { type ClientTools } from "./client-tools.ts";
 import { NO_COPIES, type Copies } from "./copies.ts";
-import { ApiError } from "./errors.ts";
+import { ApiError, problemOf, type Problem } from "./errors.ts";
 import { coalesced } from "./lists/coalesced.ts";
 import { ConversationList } from "./lists/conversation-list.ts";
 import { OpenApprovals } from "./lists/open-approvals.ts";
@@ -17,6 +17,7 @@ import { Thread, type ThreadOptions } from "./thread/thread.ts";
 import { UserEvents, type UserEvent } from "./user-events.ts";
 
 const ASK_AGAIN_AFTER_MS = 2000;
+const SIGNED_OUT: Problem = { code: "UNAUTHENTICATED", message: "You are signed out. Sign in again." };
 
 export type FrontEndOptions = (ApiClientOptions | { api: ApiClient }) &
   ServerTransportOptions & {
@@ -35,6 +36,9 @@ export class FrontEnd {
   readonly tools: ClientTools | undefined;
   /** Whether who the user is is known, so that something can be sent. */
   readonly isStarted = new Store(false);
+  /** Why the server does not know the user: nobody has signed in, or the token is no longer valid. Null while it does. Call `start`
+  again when somebody has signed in. */
+  readonly signedOut = new Store<Problem | null>(null);
   #platform: Platform;
   #copies: Copies;
   #closing = new AbortController();
@@ -43,7 +47,7 @@ export class FrontEnd {
     const { store = new MemoryStore(), copies = NO_COPIES, tabs, pause, followUserEvents } = platform;
     this.#platform = platform;
     this.#copies = copies;
-    this.api = "api" in options ? options.api : new ApiClient({ ...(pause && { pause }), ...options });
+    this.api = "api" in options ? options.api : this.#clientFor({ ...(pause && { pause }), ...options });
     this.events = new UserEvents(this.api, followUserEvents);
     const { tools } = options;
     this.tools = tools;
@@ -79,6 +83,7 @@ export class FrontEnd {
   stop(): void {
     this.#closing.abort();
     this.isStarted.set(false);
+    this.signedOut.set(null);
     this.events.stop();
     this.outbox.stop();
     this.conversations.forget();
@@ -105,13 +110,25 @@ export class FrontEnd {
     return new Thread(id, { api, events, outbox, tools, copies: this.#copies, alone: tabs?.alone, onReturn, atNextFrame, onTurnEnded, ...options });
   }
 
+  #clientFor(options: ApiClientOptions): ApiClient {
+    const onUnauthorized = () => {
+      if (this.isStarted.get()) this.signedOut.set(SIGNED_OUT);
+      this.isStarted.set(false);
+      options.onUnauthorized?.();
+    };
+    return new ApiClient({ ...options, onUnauthorized });
+  }
+
   /** The user, once the server has answered; null if nobody is signed in. */
   async #me(signal: AbortSignal): Promise<Pick<MeView, "id"> & Partial<MeView> | null> {
     while (!signal.aborted) {
       try {
         return await this.api.get<MeView>("/api/me", {}, signal);
       } catch (error) {
-        if (error instanceof ApiError && error.status === 401) return null;
+        if (error instanceof ApiError && error.status === 401) {
+          if (!signal.aborted) this.signedOut.set(problemOf(error));
+          return null;
+        }
         await this.api.pause(ASK_AGAIN_AFTER_MS, signal);
       }
     }

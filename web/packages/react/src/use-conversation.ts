@@ -1,20 +1,23 @@
 import {
   EMPTY_THREAD,
   Store,
+  canWithdraw,
   freshKey,
   isRunning,
   isWaiting,
   openRequests,
   outgoingFile,
   problemOf,
+  reduce,
+  shownFile,
   type AnswerBody,
   type ConversationView,
   type FrontEnd,
   type Message,
   type OutgoingFile,
   type OutgoingMessage,
-  type Problem,
   type Thread,
+  type ThreadState,
 } from "@threadkeep/client";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
@@ -48,13 +51,18 @@ const NO_THREAD = new Store(EMPTY_THREAD);
 /** A conversation as it happens, and what its user can do in it. With null it is a new one, which the first message begins. */
 export function useConversation(id: string | null, options: ConversationOptions = {}) {
   const frontEnd = useFrontEnd();
-  const { begun, isBeginning, problem, begin, dismiss } = useBeginning(frontEnd, options);
+  const { begun, beginning, begin, withdraw, dismiss } = useBeginning(frontEnd, id === null, options);
   const thread = useMemo(() => (id === null ? null : begun?.id === id ? begun : frontEnd.open(id)), [frontEnd, id, begun]);
   useThread(thread);
   useReturned(frontEnd, id, options.onReturned);
-  const state = useStore(thread?.state ?? NO_THREAD);
+  const joined = useStore(thread?.state ?? NO_THREAD);
+  const state = thread ? joined : beginning;
   const isReady = useStore(frontEnd.isStarted);
-  const actions = useMemo(() => (thread ? actionsOn(thread) : { ...NO_ACTIONS, send: begin, dismiss }), [thread, begin, dismiss]);
+  const signedOut = useStore(frontEnd.signedOut);
+  const actions = useMemo(
+    () => (thread ? actionsOn(thread) : { ...NO_ACTIONS, send: begin, stop: withdraw, dismiss }),
+    [thread, begin, withdraw, dismiss],
+  );
   const { live, conversation, messages, queued, hasOlder, connection } = state;
   return {
     conversation,
@@ -65,55 +73,73 @@ export function useConversation(id: string | null, options: ConversationOptions 
     requests: live ? openRequests(live.message.parts) : [],
     /** Whether something can be sent: who the user is is known. */
     isReady,
+    /** Whether nobody is signed in, or no longer: `problem` says why, and `FrontEnd.start` begins again. */
+    isSignedOut: signedOut !== null,
     isLoading: state.loading === "all",
-    isRunning: isRunning(state) || isBeginning,
+    isRunning: isRunning(state),
     isWaiting: isWaiting(state),
     isStopping: state.stopping,
     hasOlder,
     /** `lost`: the connection is opened again by itself. */
     connection,
-    problem: thread ? state.problem : problem,
+    problem: state.problem ?? signedOut,
     ...actions,
   };
 }
 
-/** Begins a new conversation with its first message. */
-function useBeginning(frontEnd: FrontEnd, { agentId, onCreated }: ConversationOptions) {
+/** Begins a new conversation with its first message, which is shown until its conversation exists: also one of an earlier visit. */
+function useBeginning(frontEnd: FrontEnd, isNew: boolean, { agentId = "", onCreated }: ConversationOptions) {
+  const { outbox, isStarted } = frontEnd;
   const [begun, setBegun] = useState<Thread | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [isBeginning, setBeginning] = useState(false);
-  /** The first message, until its conversation exists. */
+  const [beginning, setBeginning] = useState<ThreadState>(EMPTY_THREAD);
+  const isReady = useStore(isStarted);
   const firstId = useRef<string | null>(null);
+  const show = useCallback((entry: OutgoingMessage) => {
+    firstId.current = entry.id;
+    const files = entry.files.map(shownFile);
+    setBeginning(reduce(EMPTY_THREAD, { type: "sending", entryId: entry.id, content: entry.content, files, edited: null }));
+  }, []);
+  useEffect(() => {
+    if (!isNew || !isReady || firstId.current !== null) return;
+    for (const { entry } of outbox.items.get())
+      if (entry.kind === "message" && entry.conversationId === null && entry.agentId === (agentId || null)) return show(entry);
+  }, [outbox, isNew, isReady, agentId, show]);
   useEffect(
     () =>
-      frontEnd.outbox.on((event) => {
-        if (event.entry.id !== firstId.current || event.type === "waiting") return;
+      outbox.on((event) => {
+        if (event.entry.id !== firstId.current) return;
+        if (event.type === "waiting") {
+          if (event.unreachable) setBeginning((it) => ({ ...it, connection: "lost" }));
+          return;
+        }
         firstId.current = null;
-        setBeginning(false);
-        if (event.type === "refused") setProblem(problemOf(event.error));
+        setBeginning(event.type === "refused" ? { ...EMPTY_THREAD, problem: problemOf(event.error) } : EMPTY_THREAD);
         if (event.type !== "created") return;
         const opened = frontEnd.open(event.conversation.id);
         opened.begin(event.conversation, event.entry);
         setBegun(opened);
         onCreated?.(opened.id);
       }),
-    [frontEnd, onCreated],
+    [frontEnd, outbox, onCreated],
   );
   const begin = useCallback(
     async (content: string, { files, model }: ConversationSendOptions = {}): Promise<boolean> => {
-      if (firstId.current !== null || !frontEnd.isStarted.get()) return false;
-      setProblem(null);
-      const place = { conversationId: null, agentId: agentId ?? null };
-      const entry = frontEnd.outbox.prepare({ kind: "message", ...place, content, files: outgoing(files), ...(model && { model }) });
-      firstId.current = entry.id;
-      setBeginning(true);
-      await frontEnd.outbox.add(entry);
+      if (firstId.current !== null || !isStarted.get()) return false;
+      const place = { conversationId: null, agentId: agentId || null };
+      const entry = outbox.prepare({ kind: "message", ...place, content, files: outgoing(files), ...(model && { model }) });
+      show(entry);
+      await outbox.add(entry);
       return true;
     },
-    [frontEnd, agentId],
+    [outbox, isStarted, agentId, show],
   );
-  const dismiss = useCallback(() => setProblem(null), []);
-  return { begun, isBeginning, problem, begin, dismiss };
+  /** Takes the first message back while it could not be sent. */
+  const withdraw = useCallback(async (): Promise<void> => {
+    const item = outbox.items.get().find(({ entry }) => entry.id === firstId.current);
+    if (item && canWithdraw(item)) await outbox.withdraw(item.entry.id);
+  }, [outbox]);
+  const dismiss = useCallback(() => setBeginning((it) => ({ ...it, problem: null })), []);
+  return { begun, beginning, begin, withdraw, dismiss };
 }
 
 /** Gives back what the server refused, or what its user withdrew. */

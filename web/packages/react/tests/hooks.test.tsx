@@ -1,4 +1,4 @@
-import { ClientTools, FrontEnd, contentOf, type TurnEvent } from "@threadkeep/client";
+import { ClientTools, FrontEnd, MemoryStore, contentOf, type TurnEvent } from "@threadkeep/client";
 import { StrictMode, act, useEffect, type ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
@@ -13,9 +13,13 @@ class Server {
   messages: object[] = [];
   approvals: object[] = [];
   refusal: { code: string; message: string } | null = null;
+  isAway = false;
+  isSignedIn = true;
 
   respond = async (url: URL, { method, body }: { method: string; body: unknown }): Promise<Response> => {
     const path = url.pathname.replace(/^\/api\//, "");
+    if (this.isAway) throw new TypeError("Failed to fetch");
+    if (!this.isSignedIn) return Response.json({ error: { code: "UNAUTHENTICATED", message: "Sign in first." } }, { status: 401 });
     if (method === "GET") return this.#read(path);
     const said = body ? (JSON.parse(body as string) as Record<string, unknown>) : {};
     this.asked.push({ path, body: said });
@@ -107,6 +111,57 @@ it("gives back a message that the server refuses", async () => {
   expect(chat.isRunning).toBe(false);
   act(() => chat.dismiss());
   expect(chat.problem).toBeNull();
+});
+
+it("shows a first message that waits for the server, and takes it back", async () => {
+  const onReturned = vi.fn();
+  const drawn = draw(provided(<Chat id={null} onReturned={onReturned} />));
+  await settled(() => expect(chat.isReady).toBe(true));
+  server.isAway = true;
+  await act(() => chat.send("hi"));
+  await settled(() => expect(chat.connection).toBe("lost"));
+  expect(drawn.text).toBe("hi|");
+  expect(chat.isRunning).toBe(true);
+  await act(() => chat.stop());
+  expect(onReturned.mock.calls.map(([entry]) => entry.content)).toEqual(["hi"]);
+  expect(drawn.text).toBe("");
+  expect(chat.connection).toBe("good");
+});
+
+it("shows a first message of an earlier visit, and opens its conversation when it has been sent", async () => {
+  const store = new MemoryStore();
+  frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: server.respond, platform: { store } });
+  draw(provided(<Chat id={null} />));
+  await settled(() => expect(chat.isReady).toBe(true));
+  server.isAway = true;
+  await act(() => chat.send("hi"));
+  await settled(() => expect(chat.connection).toBe("lost"));
+  undraw();
+
+  frontEnd = new FrontEnd({ baseUrl: "http://h", fetch: server.respond, platform: { store } });
+  const onCreated = vi.fn();
+  const drawn = draw(provided(<Chat id={null} onCreated={onCreated} />));
+  server.isAway = false;
+  await settled(() => expect(onCreated).toHaveBeenCalledExactlyOnceWith("c"));
+  drawn.again(provided(<Chat id="c" onCreated={onCreated} />));
+  await settled(() => expect(drawn.text).toBe("hi|"));
+});
+
+it("says that nobody is signed in, until somebody is", async () => {
+  server.isSignedIn = false;
+  draw(provided(<Chat id={null} />));
+  await settled(() => expect(chat.isSignedOut).toBe(true));
+  expect(chat.problem).toEqual({ code: "UNAUTHENTICATED", message: "Sign in first." });
+  expect(chat.isReady).toBe(false);
+  server.isSignedIn = true;
+  await act(() => frontEnd.start());
+  expect(chat.isSignedOut).toBe(false);
+  expect(chat.problem).toBeNull();
+  expect(chat.isReady).toBe(true);
+  server.isSignedIn = false; // the session has ended
+  await act(() => chat.send("hi"));
+  await settled(() => expect(chat.isSignedOut).toBe(true));
+  expect(await act(() => chat.send("hi"))).toBe(false);
 });
 
 it("shows what a turn asks, and answers it", async () => {
