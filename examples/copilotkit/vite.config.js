@@ -1,7 +1,12 @@
 import { defineConfig } from "vite";
 
 // The page and the API have one address, so that Threadkeep need not know the page's.
-const target = process.env.THREADKEEP_URL ?? "http://127.0.0.1:8710";
-const here = { host: "127.0.0.1", proxy: { "/api": { target, changeOrigin: false } } };
+const threadkeep = {
+  target: process.env.THREADKEEP_URL ?? "http://127.0.0.1:8710",
+  changeOrigin: false,
+  // If Threadkeep dies in the middle of an answer, the page must learn it: Vite alone keeps the response open.
+  configure: (proxy) => proxy.on("proxyRes", (answer, _, response) => answer.on("error", () => response.destroy())),
+};
+const here = { host: "127.0.0.1", proxy: { "/api": threadkeep } };
 
 export default defineConfig({ server: here, preview: here, build: { chunkSizeWarningLimit: 10_000 } });

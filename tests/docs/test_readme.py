@@ -1,5 +1,7 @@
 """The README's agent is the tutorial's, and works as recorded (`python -m tests.browser.crash`)."""
 
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -34,6 +36,17 @@ def shop_of(page: Path) -> str:
 
 def test_tutorial_begins_with_the_agent_of_the_readme():
     assert shop_of(DOCS / "agents-in-code.md") == shop_of(ROOT / "README.md")
+
+
+def test_help_of_the_first_command_installs_nothing(tmp_path: Path):
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "run", tmp_path / "scripts")
+    done = subprocess.run(
+        ["sh", tmp_path / "scripts" / "run", "--help"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--port" in done.stdout
+    assert [it.name for it in tmp_path.iterdir()] == ["scripts"]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ from tests.docs.pages import Block, blocks
 from tests.docs.printed import agrees_as_json, agrees_as_text
 from threadkeep.testing import Recorded, Reply, Say, ScriptedModel
 
-PATIENCE_S = 60
+PATIENCE_S = 180  # npm fetches what Next.js needs
 USUAL_PORT = "8710"
 DEFAULT_SERVER = Block("the page's server", "sh", frozenset({"serve"}), "threadkeep serve")
 _SOURCE = str(Path(threadkeep.__file__).parents[1])
@@ -127,6 +127,20 @@ class Walk:
         """Where a server that the page shows at this port really is."""
         return f"http://127.0.0.1:{self._ports[port]}"
 
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """What the page's shell has."""
+        return self._environment
+
+    def kill(self) -> None:
+        """Kills the server that the page finds at the usual address."""
+        self._server.end(signal.SIGKILL)
+
+    def start_again(self) -> None:
+        """Starts it again, at its address and with its data."""
+        self._environment["THREADKEEP_PORT"] = self._ports[USUAL_PORT]
+        self._serve(DEFAULT_SERVER)
+
     def _carry_out(self, step: Block) -> None:
         match step:
             case Block(file=str(name)):
@@ -155,8 +169,11 @@ class Walk:
 
     def _write_files(self) -> None:
         for file, text in self._files.items():
+            real = self._real(text)
+            if file.exists() and file.read_text("utf-8") == real:
+                continue  # a development server would load it again
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(self._real(text), encoding="utf-8")
+            file.write_text(real, encoding="utf-8")
 
     def _compare(self, shown: Block, agrees: Callable[[str, str], bool]) -> None:
         printed, self._printed = self._printed, None
@@ -213,6 +230,8 @@ class Walk:
         code = _PORT.sub("0", self._real(step.code.replace("sh scripts/run", "threadkeep serve")))
         program = _Program(code, self._folder, self._environment)
         self._open.callback(program.end)
+        if step is DEFAULT_SERVER:
+            self._server = program
         self._ports[_shown_port(step.code)] = program.port(step.place)
         self._write_files()  # they may name the port that is known only now
 
@@ -248,10 +267,10 @@ class _Program:
         assert found, f"{place} did not start:\n{''.join(self._lines)}"
         return found[1]
 
-    def end(self) -> None:
+    def end(self, by: signal.Signals = signal.SIGTERM) -> None:
         """Ends it with whatever it has started."""
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGTERM)
+            os.killpg(self._process.pid, by)
         self._process.wait(PATIENCE_S)
         self._reader.join(PATIENCE_S)
 
