@@ -42,9 +42,9 @@ _OPENAI_FIELDS = {
     "presence_penalty", "frequency_penalty", "reasoning_effort", "metadata", "prompt_cache_key",
 }  # fmt: skip
 _OPENAI_MESSAGES = {
-    "system": {"content"},
-    "user": {"content"},
-    "assistant": {"content", "tool_calls"},
+    "system": {"content", "name"},
+    "user": {"content", "name"},
+    "assistant": {"content", "name", "tool_calls"},
     "tool": {"content", "tool_call_id"},
 }
 _MOST_OPENAI_TOOLS = 128
@@ -382,6 +382,8 @@ class _OpenAIRules(_Rules):
             where, role = f"messages.[{at}]", str(message.get("role"))
             if self.require(role in checks, f"{where}.role: {role!r} is not one of {[*checks]}"):
                 checks[role](message, where)
+                if "name" in message:
+                    self.text(message["name"], f"{where}.name")
                 extra = message.keys() - {"role"} - _OPENAI_MESSAGES[role]
                 self.require(not extra, f"{where}: extra inputs are not permitted: {extra}")
             if role == "system":

@@ -449,6 +449,22 @@ def test_command_that_runs_programs_lets_nobody_look_into_it():
     assert "MINE" not in ran.stdout
 
 
+def test_agents_in_code_find_the_key_of_their_provider():
+    script = (
+        "import os\n"
+        "from threadkeep.cli.privacy import keep_secrets_private\n"
+        "from threadkeep.settings import Settings\n"
+        "keep_secrets_private(Settings.load(agents=('shop:orders',)))\n"
+        "print(sorted(os.environ))\n"
+    )
+    given = {"OPENAI_API_KEY": "sk-1", "THREADKEEP_JWT_SECRET": SECRET}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=given, capture_output=True, text=True, check=True
+    )
+    assert "OPENAI_API_KEY" in ran.stdout
+    assert "JWT_SECRET" not in ran.stdout
+
+
 def test_talk_without_a_server_lets_nobody_look_into_it_either(tmp_path: Path):
     script = (
         "import asyncio, ctypes, os, sys\n"

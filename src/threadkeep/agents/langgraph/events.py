@@ -20,14 +20,15 @@ _in_tool: ContextVar["set[asyncio.Task[Any]] | None"] = ContextVar("events_in_to
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
-class EventsRuntime(Runtime[Any]):
+class EventsRuntime(Runtime[Any]):  # pyright: ignore[reportGeneralTypeIssues] - frozen, but pyright can't see it
     """Lets nodes write to the turn, instead of to the stream of the graph, which is read too late."""
 
     def merge(self, other: Runtime[Any]) -> Runtime[Any]:
         """The runtime of a graph, which still writes to the turn."""
         merged = Runtime.merge(self, other)
-        values = {it.name: getattr(merged, it.name) for it in fields(merged)}
-        return EventsRuntime(**{**values, "stream_writer": self.stream_writer})
+        values: dict[str, Any] = {it.name: getattr(merged, it.name) for it in fields(merged)}
+        values["stream_writer"] = self.stream_writer
+        return EventsRuntime(**values)
 
 
 class Events:
