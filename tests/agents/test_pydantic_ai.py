@@ -190,7 +190,7 @@ async def test_a_tool_that_asks_for_an_approval_when_it_runs_pauses_the_turn():
     agent = Agent(scripted([("pay", {"euros": 700})], read_out), name="payer")
 
     @agent.tool(metadata={"effect": "idempotent"})
-    def pay(ctx: RunContext[None], euros: int) -> str:
+    def pay(ctx: RunContext[object], euros: int) -> str:
         if euros > 100 and not ctx.tool_call_approved:
             raise ApprovalRequired
         ran.append(euros)

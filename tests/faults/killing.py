@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,9 @@ from examples.orders import shop
 from tests.conftest import TEMPLATE, secret_key_for
 from tests.faults.bank import refund
 from tests.postgres import Postgres
+from threadkeep.agents import Agent
 from threadkeep.testing import Say, ScriptedModel
+from threadkeep.testing.agents import Fakes
 from threadkeep.testing.crashes import Courses, Killed
 from threadkeep.testing.processes import Processes
 
@@ -71,16 +73,31 @@ async def order_courses(
     postgres: Postgres | None = None, *, expires: bool = True
 ) -> AsyncGenerator[tuple[Courses, Processes]]:
     """The turn of the example in processes, on PostgreSQL if that is given, else on SQLite."""
+    async with killed_courses(
+        shop.orders, TEXT, ["yes"], {"refund": refund}, postgres, model=kind_model, expires=expires
+    ) as it:
+        yield it
+
+
+@asynccontextmanager
+async def killed_courses(
+    agent: Agent,
+    text: str,
+    answers: Sequence[str],
+    fakes: Fakes,
+    postgres: Postgres | None,
+    *,
+    model: Callable[[], ScriptedModel],
+    expires: bool = True,
+) -> AsyncGenerator[tuple[Courses, Processes]]:
+    """A turn in processes, on PostgreSQL if that is given, else on SQLite."""
     async with AsyncExitStack() as stack:
-        fakes = {"refund": refund}
-        processes = await stack.enter_async_context(
-            Processes([shop.orders], fakes, [DRIVER] if postgres else [])
-        )
+        processes = await stack.enter_async_context(Processes([agent], fakes, [DRIVER] if postgres else []))
         given: dict[str, Any] = {
-            "agent": shop.orders,
-            "text": TEXT,
-            "answers": ["yes"],
-            "model": kind_model,
+            "agent": agent,
+            "text": text,
+            "answers": answers,
+            "model": model,
             "fakes": fakes,
             "timeout_s": WAIT_S,
             "settings": {"agents_pause_after_s": 0.05, "embedding_url": "off"},

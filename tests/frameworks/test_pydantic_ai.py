@@ -7,6 +7,7 @@ import pytest
 from tests.frameworks import suite
 from tests.frameworks.pydantic_ai_shop import served
 from tests.frameworks.scripted import Asked, answering, model_url
+from tests.frameworks.shop import FAKES
 from threadkeep.agents import load
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
@@ -37,6 +38,5 @@ async def test_the_example_of_pydantic_ai_looks_up_asks_and_refunds(monkeypatch:
 
     (orders,) = load("shop:orders")
     with answering(answer):
-        fakes = {"refund": lambda _: "Order 7 is refunded."}  # type: ignore[reportUnknownLambdaType]
-        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=fakes)
+        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)
     assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."

@@ -30,12 +30,9 @@ def recorded(error: ModelAPIError) -> dict[str, Any]:
 
 def rebuilt(kept: dict[str, Any]) -> ModelAPIError:
     """An error from what is kept of it."""
-    known = getattr(exceptions, kept["type"], None)
-    category = (
-        cast("type[ModelAPIError]", known)
-        if isinstance(known, type) and issubclass(known, ModelAPIError)
-        else None
-    )
+    known: Any = getattr(exceptions, kept["type"], None)
+    is_known = isinstance(known, type) and issubclass(known, ModelAPIError)
+    category: type[ModelAPIError] | None = known if is_known else None
     if kept["status"] is not None:
         is_category = category not in (None, ModelAPIError, ModelHTTPError)
         return ModelHTTPError.for_category(

@@ -144,8 +144,7 @@ async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
         if not responses or _said(responses[-1]) != output.strip():
             await turn.say(output)
         return
-    kind: Any = type(output)
-    value = TypeAdapter[Any](kind).dump_python(output, mode="json")
+    value = TypeAdapter[Any](Any).dump_python(output, mode="json")
     turn.state["output"] = value
     await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
 
