@@ -100,7 +100,8 @@ def test_without_a_server_the_data_folder_is_filled(tmp_path: Path):
     with closed_port() as url:
         own = {**BY_WORDS, "jwt_secret": "", "port": url.rpartition(":")[2]}
         done = ingested(tmp_path, "notes.md", "--data", "data", **own)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0
+        assert done.stderr == f"No server at {url}. Starting with a new data folder, ./data\n"
         assert done.stdout == "ready: notes.md: 1 chunk\n1 file: 1 ready.\n"
     with (
         serving(tmp_path, **BY_WORDS) as server,
