@@ -360,6 +360,28 @@ async def test_users_edit_of_a_call_reaches_the_tool():
         assert (await app.client.reply(started.turn_id)).content == "Paid 7 €."
 
 
+async def test_tool_that_the_client_brings_along_is_run_by_the_client():
+    def script(items: list[dict[str, Any]]) -> Reply:
+        found = results(items)
+        return [Say(found[0])] if found else [UseTool("locate", {}, "call_1")]
+
+    provider.script = script
+    async with running_app(agents=[durable(sdk.Agent("Guide", model=responses))]) as app:
+        (id_,) = [it.id async for it in app.client.agents() if it.engine.key == "guide"]
+        conversation = await app.client.create_conversation(id_, title="Test")
+        locate = {
+            "name": "locate",
+            "description": "Finds you.",
+            "parameters": {"type": "object", "properties": {}},
+        }
+        started = await app.client.start(conversation.id, "Where am I?", tools=[locate])
+        with pytest.raises(TurnWaiting) as waiting:
+            await app.client.reply(started.turn_id)
+        (request,) = waiting.value.approvals
+        await app.client.answer(started.turn_id, request.request_id, "result", content="In Rome.")
+        assert (await app.client.reply(started.turn_id)).content == "In Rome."
+
+
 async def test_model_call_of_the_sdk_is_counted_and_callbacks_of_the_session_still_work():
     seen: list[int] = []
 

@@ -58,6 +58,7 @@ SCENES = {
     "docs/briefings.md": Scene({"Why is that": [Say("Because few people review.")]}),
     "docs/costs.md": Scene(GRAVITY),
     "docs/pydantic-ai.md": Scene(REFUND, OPENAI),
+    "docs/openai-agents.md": Scene(REFUND, {**OPENAI, "OPENAI_AGENTS_DISABLE_TRACING": "1"}),
     "docs/langgraph.md": Scene(REFUND, OPENAI),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }

@@ -61,7 +61,8 @@ def scripted(script: Script) -> Callable[[Recorded], Reply]:
     """A model whose answer depends on what it was told last, and on nothing else."""
 
     def reply(request: Recorded) -> Reply:
-        told = str(request.body["messages"][-1]["content"])
+        said = (request.body.get("messages") or request.body["input"])[-1]
+        told = str(said.get("content") or said.get("output"))
         # What was said before may stand in the same message, where nothing was answered in between.
         latest = max(script, key=told.rfind, default="")
         return script[latest] if latest and latest in told else [Say("I see.")]

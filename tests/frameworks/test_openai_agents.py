@@ -1,7 +1,17 @@
 """The shop written with the OpenAI Agents SDK survives crashes, and remembers what was said on its branch."""
 
+import sys
+from pathlib import Path
+
+import pytest
+
 from tests.frameworks import suite
 from tests.frameworks.openai_agents_shop import served, served_by_chat_completions
+from tests.frameworks.scripted import Asked, answering, model_url
+from threadkeep.agents import load
+from threadkeep.testing import Reply, Say, UseTool, run_agent
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "openai-agents"
 
 
 def named(agent: str) -> list[str]:
@@ -19,3 +29,31 @@ async def test_a_shop_of_openai_agents_on_chat_completions_ends_as_if_nothing_ha
 
 async def test_a_shop_of_openai_agents_knows_what_was_said_before_on_its_branch():
     await suite.converse(served)
+
+
+async def test_the_example_of_openai_agents_looks_up_hands_over_asks_and_refunds(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", model_url())
+    monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+    monkeypatch.syspath_prepend(EXAMPLE)  # type: ignore[reportUnknownMemberType]
+    monkeypatch.delitem(sys.modules, "shop", raising=False)  # another example's
+
+    def answer(said: Asked) -> Reply:
+        match said.results:
+            case []:
+                return [UseTool("find_order", {"order_id": 7}, id="find")]
+            case [found]:
+                return [Say(f"{found} "), UseTool("transfer_to_billing", {}, id="hand")]
+            case [_, _]:
+                return [UseTool("refund", {"order_id": 7}, id="refund")]
+            case _:
+                return [Say(said.results[-1])]
+
+    (orders,) = load("shop:orders")
+    with answering(answer):
+        fakes = {"refund": lambda _: "Order 7 is refunded."}  # type: ignore[reportUnknownLambdaType]
+        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=fakes)
+    monkeypatch.delitem(sys.modules, "shop")
+    assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."
+    assert {"Orders", "Billing"} <= run.steps.keys()

@@ -9,7 +9,7 @@ import agents as sdk
 from pydantic_core import to_json, to_jsonable_python
 
 from threadkeep.agents.agent import Agent, agent
-from threadkeep.agents.errors import AgentError
+from threadkeep.agents.errors import AgentError, StepLimit
 from threadkeep.agents.openai_agents.current import Running, ToolEffect, running
 from threadkeep.agents.openai_agents.guardrails import record_guardrails
 from threadkeep.agents.openai_agents.hooks import PreparingHooks
@@ -77,6 +77,8 @@ def durable(
             )
         except (sdk.InputGuardrailTripwireTriggered, sdk.OutputGuardrailTripwireTriggered) as exc:
             raise AgentError(refused) from exc
+        except sdk.MaxTurnsExceeded as exc:
+            raise StepLimit(str(exc)) from exc
         finally:
             running.reset(token)
             past.keep()

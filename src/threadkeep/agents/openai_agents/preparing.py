@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from agents import Agent, FunctionTool, Handoff, Model, RunContextWrapper
 
+from threadkeep.agents.openai_agents.client_tools import client_tools
 from threadkeep.agents.openai_agents.current import recording
 from threadkeep.agents.openai_agents.guardrails import record_guardrails
 from threadkeep.agents.openai_agents.models import record_model
@@ -62,7 +63,9 @@ def _prepare(agent: Agent[Any]) -> None:
             now[1].agent = agent.name
         tools = await get_all_tools(run_context)
         _record_tools(tools)  # those of MCP servers are made each time
-        return tools
+        if now is None or now[1].is_nested:
+            return tools
+        return [*tools, *client_tools(now[0], {it.name for it in tools})]
 
     changed.get_all_tools = get_all
 
