@@ -87,6 +87,34 @@ async def test_a_model_that_is_streamed_around_the_record_is_told_to_the_user() 
     assert (run.text, notices(run)) == ("You said Hello.", [AROUND])
 
 
+async def test_a_turn_after_one_that_failed_reads_once_what_was_sent() -> None:
+    read: list[list[str]] = []
+
+    def answer(messages: list[BaseMessage]) -> list[str | Call]:
+        read.append([str(it.content) for it in messages])
+        if messages[-1].content == "Fail":
+            raise RuntimeError("overloaded")
+        return ["Yes."]
+
+    model = Scripted(answer=answer)
+
+    async def talk(state: MessagesState) -> Any:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    async with running_app(agents=[durable(graph_of(talk), key="talk")]) as app:
+        (agent,) = [it async for it in app.client.agents() if it.engine.key == "talk"]
+        conversation = await app.client.create_conversation(agent.id)
+        for text in ("One", "Fail", "Two", "Three"):
+            started = await app.client.start(conversation.id, text)
+            await app.client.reply(started.turn_id)
+            if text == "Fail":
+                failed = await app.client.turn(started.turn_id)
+                assert failed.error is not None
+                assert failed.error.message == "The model model gave no answer."
+    assert read[-2] == ["One", "Yes.", "Fail\n\nTwo"]
+    assert read[-1] == ["One", "Yes.", "Fail\n\nTwo", "Yes.", "Three"]
+
+
 async def test_a_model_outside_a_turn_is_called_as_before() -> None:
     model = Scripted(answer=echo)
 

@@ -1,6 +1,7 @@
 """`durable(graph)`: a graph as an agent in code."""
 
 import base64
+import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, cast
@@ -11,6 +12,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from threadkeep.agents.agent import Agent, agent
+from threadkeep.agents.errors import AgentError
 from threadkeep.agents.langgraph.checkpoints import JournalSaver
 from threadkeep.agents.langgraph.events import RUNTIME, Events, EventsRuntime
 from threadkeep.agents.langgraph.graph_run import GraphRun, set_running
@@ -19,7 +21,7 @@ from threadkeep.agents.langgraph.messages import as_langchain, last_message, mis
 from threadkeep.agents.langgraph.models import Listener, record_model_calls
 from threadkeep.agents.langgraph.tools import record_tools
 from threadkeep.agents.turn import Turn
-from threadkeep.agents.values import encode
+from threadkeep.agents.values import class_of, encode
 from threadkeep.wire.programs import Effect
 
 Input = Callable[[Turn], Any]
@@ -28,6 +30,8 @@ Replied = Callable[[Any], str | None]
 """The text of a reply, from the state in which the graph ended."""
 Custom = Callable[[Turn, Any], Coroutine[Any, Any, object]]
 """Shows what a node writes with `get_stream_writer()`."""
+
+log = logging.getLogger("threadkeep.agents")
 
 SCOPE = STATE = "langgraph"
 
@@ -163,8 +167,15 @@ class _Running:
         options: dict[str, Any] = {"stream_mode": "updates", "subgraphs": True, "durability": "sync"}
         if self._own.context is not None:
             options["context"] = self._own.context(self._turn)
-        async for _ in self._graph.astream(given, self._config, **options):
-            pass  # texts and events are shown where they come from
+        try:
+            async for _ in self._graph.astream(given, self._config, **options):
+                pass  # texts and events are shown where they come from
+        except Exception as exc:
+            if self._run.failed is None or self._run.failed[1] is not exc:
+                raise
+            model = self._run.failed[0]
+            log.error("turn %s: the model %s failed: %s", self._turn.id, model, class_of(exc))
+            raise AgentError(f"The model {model} gave no answer.") from exc
         await self._run.until_recorded(lambda _: True)
         self._saver.now.is_running = False
         await self._saver.save()

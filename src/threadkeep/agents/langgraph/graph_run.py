@@ -59,6 +59,9 @@ class GraphRun:
     _aside: dict[asyncio.Task[Any], str] = field(default_factory=dict[asyncio.Task[Any], str])
     """What is recorded while its node goes on, and the namespace of the node's task."""
 
+    failed: tuple[str, BaseException] | None = None
+    """The model that failed last, and how."""
+
     def begin_pass(self) -> None:
         """The graph runs (again): a node that was answered starts from its top, and gets what it got."""
         self._counts.clear()

@@ -40,13 +40,18 @@ def _block(block: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def missed(history: Sequence[Mapping[str, Any]], last: str) -> list[AnyMessage]:
-    """The messages after the reply to `last`: turns that did not reach their end, and other agents'."""
+    """The messages after the reply to `last`: turns that did not reach their end, and other agents'.
+
+    Not those of the user that nobody has answered: they are part of what the turn itself asks.
+    """
     at = next((n for n, it in enumerate(history) if it.get("id") == last), None)
     if at is None:
         return []
-    after = history[at + 1 :]
+    after = [it for it in history[at + 1 :] if text_of(it.get("parts") or it.get("content") or "")]
     if after and after[0].get("role") == "assistant":
         after = after[1:]
+    while after and after[-1].get("role") == "user":
+        after = after[:-1]
     return [
         (AIMessage if it.get("role") == "assistant" else HumanMessage)(text)
         for it in after

@@ -94,6 +94,7 @@ class ModelCall:
         if self.is_over or self.recorded is None:
             return
         self.is_over = True
+        _note_failed(self._run, self.starting, error)
         if isinstance(error, asyncio.CancelledError):
             self.recorded.cancel()
         else:
@@ -243,7 +244,15 @@ async def _look_up(run: GraphRun, prompt: str, model: str) -> tuple[ModelCall | 
     if call.has_begun.done():
         task.add_done_callback(_forget_error)
         return call, None
-    return None, _loaded(run, task.result())
+    try:
+        return None, _loaded(run, task.result())
+    except Exception as exc:
+        _note_failed(run, starting, exc)
+        raise
+
+
+def _note_failed(run: GraphRun, starting: Starting | None, error: BaseException) -> None:
+    run.failed = ("model" if starting is None else starting.model), error
 
 
 def _forget_error(task: "asyncio.Task[Any]") -> None:
