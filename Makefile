@@ -41,9 +41,10 @@ chaos: ## kill a server at random while users chat, for MINUTES=10 by default
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.faults.chaos $(MINUTES) $(SEED)
 
-crash: ## interrupt an agent in code at every commit, on both databases, and record it in docs/crashes
+crash: ## interrupt agents in code at every commit, on both databases, and record it in docs/crashes
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.faults.crash_record
+	@$(PYTHON) -m tests.frameworks
 
 audit: ## report known vulnerabilities of the locked packages, if their registries respond
 	@sh scripts/audit

@@ -30,7 +30,13 @@ PACKAGES = {
     "langgraph": "langgraph",
 }
 AT_ONCE = 4
-BEGINS, ENDS = "<!-- record -->\n", "<!-- /record -->\n"
+HEAD = """# Agents of frameworks, killed at every commit
+
+The same shop, written as the users of each framework write it (`tests/frameworks`): two parallel reads, a write, and a
+refund that needs an approval. Its process is killed before and after every commit of the turn, and another one
+continues. `alike`: the turn ended as without a kill. `unknown`: a write was cut off; it wasn't repeated, and the model
+read that nobody knows whether it took effect.
+"""
 
 
 @dataclass(frozen=True)
@@ -108,9 +114,7 @@ def main(names: Sequence[str]) -> int:
         asyncio.run(migrate(server.create_database(TEMPLATE)))
         found = asyncio.run(all_of(server))
     if not names:
-        before, _, rest = RECORD.read_text(encoding="utf-8").partition(BEGINS)
-        written = page(found, monotonic() - began)
-        RECORD.write_text(f"{before}{BEGINS}{written}{ENDS}{rest.partition(ENDS)[2]}", encoding="utf-8")
+        RECORD.write_text(f"{HEAD}\n{page(found, monotonic() - began)}", encoding="utf-8")
     wrong = [it for it in found if it.problem is not None]
     print(f"{len(found)} kills, {len(wrong)} of them felt")
     return 1 if wrong else 0
