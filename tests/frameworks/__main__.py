@@ -32,10 +32,10 @@ PACKAGES = {
 AT_ONCE = 4
 HEAD = """# Agents of frameworks, killed at every commit
 
-The same shop, written as the users of each framework write it (`tests/frameworks`): two parallel reads, a write, and a
-refund that needs an approval. Its process is killed before and after every commit of the turn, and another one
-continues. `alike`: the turn ended as without a kill. `unknown`: a write was cut off; it wasn't repeated, and the model
-read that nobody knows whether it took effect.
+The same shop, written as the users of each framework write it (`tests/frameworks`): two parallel reads, a
+write, and a refund that needs an approval. Its process is killed before and after every commit of the turn,
+and another one continues. `alike`: the turn ended as without a kill. `unknown`: a write was cut off; it was
+not repeated, and the model read that nobody knows whether it took effect.
 """
 
 
