@@ -33,8 +33,13 @@ COMMON = """
 {every}
 ## Commands that ask a server
 
-They are marked below, and also take these options. Without `--token` and `--user`, they send the token in the
-data folder to a server of the same account on this machine, and the API key in `THREADKEEP_KEY` to any other.
+They are marked below, and also take these options. Without `--token` and `--user`, they send the API key in
+`THREADKEEP_KEY`. Without that, they send the token in the data folder, but only to a server of the same
+account on this machine. Without `--url`, they print to standard error which server they use; `apply` always
+does.
+
+If no server runs, they work on the data folder themselves. With `THREADKEEP_KEY` set, there must be a server.
+Only `serve`, `demo`, `chat`, `restore` and `import --data` make a data folder.
 
 {asking}"""
 ASKS = " [Asks a server](#commands-that-ask-a-server)."

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import TEMPLATE, secret_key_for
 from tests.making import ALICE, NOW
@@ -29,7 +30,7 @@ from threadkeep.domain.secret import Secret
 from threadkeep.extras import adding
 from threadkeep.mcp.processes.sandbox import sandbox_kinds
 from threadkeep.ports.gateways import SavedGateway
-from threadkeep.settings.models import GatewayTable
+from threadkeep.settings.models import GatewayTable, ModelTable, PriceTable
 from threadkeep.storage.database.connector import Database, Statement
 from threadkeep.storage.secrets import SecretBox
 from threadkeep.storage.store import open_database, store_on
@@ -167,6 +168,47 @@ async def test_each_gateway_is_asked_those_of_admins_too(
     looked = await found(lost)
     assert all("can't be decrypted" in it.message for it in looked["model"])
     assert [it.message for it in looked["secret key"]] == ["3 of 3 stored secrets can't be decrypted."]
+
+
+async def test_model_that_a_budget_refuses_is_named(tmp_path: Path, nowhere: str):
+    priced = PriceTable(input="1", output="2")
+    work = GatewayTable(
+        kind="openai",
+        url=nowhere,
+        models=("small", ModelTable(name="large", price=priced)),
+        default_model="large",
+    )
+    assert "budgets" not in await found(settings(tmp_path, gateways={"work": work}))
+    with_budget = settings(tmp_path, gateways={"work": work}, user_budget_day="2.50")
+    (told,) = (await found(with_budget))["budgets"]
+    assert told.verdict == "problem"
+    assert told.message.endswith("without a price: work/small.")
+    assert "--price" in (told.advice or "")
+    all_priced = replace(work, models=work.models[1:])
+    (told,) = (await found(settings(tmp_path, gateways={"work": all_priced}, user_budget_day="1")))["budgets"]
+    assert told.verdict == "ok"
+
+
+async def test_wrong_password_in_a_file_names_the_file(tmp_path: Path, nowhere: str):
+    url = f"postgresql://tk@{nowhere.removeprefix('http://')}/tk"
+    variables = {
+        "THREADKEEP_DATABASE_URL": url,
+        "THREADKEEP_DATABASE_PASSWORD_FILE": "/run/secrets/database-password",
+    }
+    (told,) = (await found(settings(tmp_path, database_url=url, database_password=MARK), **variables))[
+        "database"
+    ]
+    assert told.advice
+    assert "THREADKEEP_DATABASE_PASSWORD_FILE (/run/secrets/database-password)" in told.advice
+
+
+async def test_folder_on_postgresql_is_not_said_to_come_at_the_start(tmp_path: Path, nowhere: str):
+    on_postgres = settings(tmp_path, database_url=f"postgresql://tk@{nowhere.removeprefix('http://')}/tk")
+    (told,) = (await found(on_postgres))["data folder"]
+    assert told.message.endswith("with the first agent or file.")
+    on_postgres.data.mkdir(mode=0o700)
+    (told,) = (await found(on_postgres))["data folder"]
+    assert told.message.endswith("belongs to this user.")
 
 
 async def test_missing_key_and_missing_file_are_explained(tmp_path: Path):

@@ -323,6 +323,36 @@ def test_secret_comes_from_the_file_that_its_variable_names_and_programs_do_not_
     assert file in settings.private_paths
 
 
+def test_secrets_of_tables_come_from_files_too_and_programs_do_not_see_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    secret, key = tmp_path / "client-secret", tmp_path / "key"
+    secret.write_text("c1ient\n")
+    key.write_text("sk-1\n")
+    file = tmp_path / "threadkeep.toml"
+    file.write_text(
+        '[sign_in.work]\nissuer = "https://id.example"\nclient_id = "tk"\nclient_secret_env = "WORK_SECRET"\n'
+        'anyone = true\n[gateways.large]\nkind = "openai"\napi_key_env = "LARGE_KEY"\n'
+    )
+    given = {
+        "THREADKEEP_CONFIG": str(file),
+        "THREADKEEP_PUBLIC_URL": "https://chat.example",
+        "WORK_SECRET_FILE": str(secret),
+        "LARGE_KEY_FILE": str(key),
+    }
+    settings = Settings.load(given)
+    assert settings.sign_in["work"].secret("work") == "c1ient"
+    assert settings.gateways["large"].api_key == "sk-1"
+    with pytest.raises(SettingsError, match="WORK_SECRET_FILE: Couldn't read"):
+        Settings.load(given | {"WORK_SECRET_FILE": str(tmp_path / "missing")})
+    without = {name: it for name, it in given.items() if name != "WORK_SECRET_FILE"}
+    with pytest.raises(SettingsError, match="WORK_SECRET, or in a file that WORK_SECRET_FILE names"):
+        Settings.load(without).sign_in["work"].secret("work")
+    for name, it in given.items():
+        monkeypatch.setenv(name, it)
+    assert {secret, key} <= {*settings.private_paths}
+
+
 def test_address_that_cannot_be_read_is_refused_without_its_password():
     with pytest.raises(SettingsError, match="DATABASE_URL") as refused:
         Settings.load({"THREADKEEP_DATABASE_URL": "postgresql://u:pa[55@h/d"})

@@ -1,6 +1,7 @@
 """The command line, as people call it."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -183,7 +184,7 @@ def test_serving_strangers_without_sign_in_is_refused(capsys: pytest.CaptureFixt
 )
 def test_server_tells_which_model_replies(tmp_path: Path, settings: dict[str, str], told: str):
     with Server(tmp_path, **settings) as server:
-        assert told in server.output
+        assert _model_told(server).startswith(told)
 
 
 def test_server_tells_which_model_somebody_connected_before_its_restart(tmp_path: Path):
@@ -192,10 +193,17 @@ def test_server_tells_which_model_somebody_connected_before_its_restart(tmp_path
         assert client.post("/api/admin/gateways", json=work).status_code == 201
         server.stop()
     with Server(tmp_path) as server:
-        patience = time.monotonic() + PATIENCE_S
-        while "Model: work/large, connected on the page" not in server.output:
-            assert time.monotonic() < patience
-            time.sleep(0.02)
+        assert _model_told(server).startswith("Model: work/large, connected on the page")
+
+
+def _model_told(server: Server) -> str:
+    """What it says of its model, once."""
+    patience = time.monotonic() + PATIENCE_S
+    while not (told := re.findall(r"Model: .*\n", server.output)):
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+    (line,) = told
+    return line
 
 
 def test_without_a_command_all_of_them_are_shown(capsys: pytest.CaptureFixture[str]):

@@ -95,7 +95,7 @@ def test_tool_is_denied_or_called_with_other_arguments(
         somebody.types("e\n")
         somebody.sees('Arguments, as JSON: {"text": "buy tea"}')
         somebody.types('\x15{"text": 3}\n')
-        somebody.sees("Error: $.text")
+        somebody.sees("Error: `text`")
         somebody.sees(KEYS)
         somebody.types("e\n")
         somebody.sees("Arguments, as JSON: ")

@@ -48,6 +48,9 @@ def test_page_is_carried_out_as_written(tmp_path: Path, environment: dict[str, s
         1,
         "threadkeep: This server has sign-in. Name a user with --user.\n",
     )
+    with serving(tmp_path):
+        pass  # makes the data folder
+    (tmp_path / "data").rename(tmp_path / ".threadkeep")
     done = run(tmp_path, environment, for_local, reassigning, leaving, arriving)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [

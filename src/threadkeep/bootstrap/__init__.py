@@ -35,7 +35,12 @@ from threadkeep.bootstrap.providers import build_providers
 from threadkeep.bootstrap.runtime import Runtime
 from threadkeep.bootstrap.servers import build_catalog, build_server_environment
 from threadkeep.bootstrap.storage import build_secret_box
-from threadkeep.bootstrap.stores import opened_jobs_and_store, reading_store, store_beside_server
+from threadkeep.bootstrap.stores import (
+    check_has_database,
+    opened_jobs_and_store,
+    reading_store,
+    store_beside_server,
+)
 from threadkeep.http.app import Threadkeep
 from threadkeep.http.metrics import render
 from threadkeep.http.siblings import Siblings
@@ -50,6 +55,7 @@ __all__ = [
     "build_providers",
     "build_secret_box",
     "build_server_environment",
+    "check_has_database",
     "connect",
     "create_app",
     "endpoint_of",

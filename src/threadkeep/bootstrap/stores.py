@@ -7,12 +7,23 @@ from threadkeep.bootstrap.models import build_models
 from threadkeep.bootstrap.servers import build_catalog
 from threadkeep.bootstrap.storage import build_secret_box, open_migrated
 from threadkeep.clock import system_clock
+from threadkeep.domain.errors import StorageRefused
 from threadkeep.services.agents import Agents
 from threadkeep.services.model_choice import ModelChoice
 from threadkeep.settings import Settings
 from threadkeep.storage.database.beside import BesideServer
 from threadkeep.storage.jobs import SqlJobs
 from threadkeep.storage.store import Store, open_snapshot, sqlite_path, store_on, store_reading
+
+
+def check_has_database(settings: Settings) -> None:
+    """Refuses settings with which no server has run: its database would be one that no server has."""
+    if settings.on_sqlite and not (path := sqlite_path(settings.database)).is_file():
+        raise StorageRefused(
+            f"No database found in {path.parent.absolute()}: no server has run with this data folder. Start "
+            "the server first, or name its data folder with --data. If the server has other settings, run "
+            "this command with them."
+        )
 
 
 @asynccontextmanager
@@ -30,16 +41,19 @@ async def opened_jobs_and_store(settings: Settings) -> AsyncGenerator[tuple[SqlJ
 
 @asynccontextmanager
 async def store_beside_server(settings: Settings) -> AsyncGenerator[Store]:
-    """The store for a small write of a command, even while a server runs; makes the database if need be."""
-    if settings.on_sqlite and (path := sqlite_path(settings.database)).exists():
-        database = await BesideServer.open(path)
-        try:
-            yield await store_reading(database)
-        finally:
-            await database.close()
+    """The store for a small write of a command, even while a server runs; makes no database."""
+    check_has_database(settings)
+    if not settings.on_sqlite:
+        async with reading_store(settings):  # refuses a database that a server hasn't migrated
+            pass
+        async with opened_jobs_and_store(settings) as (_, store):
+            yield store
         return
-    async with opened_jobs_and_store(settings) as (_, store):
-        yield store
+    database = await BesideServer.open(sqlite_path(settings.database))
+    try:
+        yield await store_reading(database)
+    finally:
+        await database.close()
 
 
 @asynccontextmanager

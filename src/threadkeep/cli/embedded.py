@@ -10,8 +10,14 @@ from threadkeep.bootstrap import create_app
 from threadkeep.cli.privacy import keep_secrets_private
 from threadkeep.http.server.server import listen, uvicorn_config
 from threadkeep.settings import Settings
+from threadkeep.storage.store import sqlite_path
 
 SHUTDOWN_S = 2
+
+
+def has_data(settings: Settings) -> bool:
+    """Whether a server has run with these settings, or a backup was restored or data imported."""
+    return sqlite_path(settings.database).is_file() if settings.on_sqlite else settings.data.is_dir()
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+from urllib.parse import urlsplit
 
 from threadkeep.bootstrap import store_beside_server
 from threadkeep.cli.access_tokens import seconds
@@ -39,7 +40,10 @@ def add_invite(command: argparse.ArgumentParser) -> None:
 
 def _invite(settings: Settings, given: argparse.Namespace) -> int:
     if settings.sign_in_rules.public_url is None or settings.invitations == "off":
-        raise SettingsError("Set THREADKEEP_INVITATIONS=on, here and for the server, to invite people.")
+        raise SettingsError(
+            "Invitations are off in these settings. Set THREADKEEP_INVITATIONS=on for the server, and run "
+            "this command with all of the server's settings: docs/operating.md#systemd shows how."
+        )
     if given.ttl > MOST_INVITATION_S:
         raise SettingsError("An invitation can be valid for at most 30 days: --ttl 30d.")
     made = asyncio.run(_create(settings, given))
@@ -50,8 +54,17 @@ def _invite(settings: Settings, given: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     else:
+        print(f"For the server with {_place(settings)}:", file=sys.stderr)
         print(made.url)
     return 0
+
+
+def _place(settings: Settings) -> str:
+    """What its server has in common with this command."""
+    if settings.on_sqlite:
+        return f"the data folder {settings.data.absolute()}"
+    url = urlsplit(settings.database)
+    return f"the database {url.hostname or ''}{url.path}"
 
 
 async def _create(settings: Settings, given: argparse.Namespace) -> NewInvitation | None:

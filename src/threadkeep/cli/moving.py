@@ -5,7 +5,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from threadkeep.bootstrap import file_intake, opened_jobs_and_store, reading_store
+from threadkeep.bootstrap import check_has_database, file_intake, opened_jobs_and_store, reading_store
 from threadkeep.cli.commands import runs
 from threadkeep.cli.feedback_lines import feedback_line
 from threadkeep.cli.progress import Progress
@@ -72,10 +72,14 @@ def _export(settings: Settings, given: argparse.Namespace) -> int:
 
 
 def _import(settings: Settings, given: argparse.Namespace) -> int:
-    return asyncio.run(import_file(settings, given.file, _whose(settings, given), given.agent))
+    owner = _whose(settings, given)
+    if given.data is None:  # a folder that the user names may be new
+        check_has_database(settings)
+    return asyncio.run(import_file(settings, given.file, owner, given.agent))
 
 
 def _reassign(settings: Settings, given: argparse.Namespace) -> int:
+    check_has_database(settings)
     return asyncio.run(reassign_user(settings, user_id(given.giver), user_id(given.receiver)))
 
 

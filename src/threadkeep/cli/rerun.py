@@ -95,7 +95,7 @@ def add_rerun(command: argparse.ArgumentParser) -> None:
         "--system-prompt", type=Path, metavar="FILE", help="another system prompt; for the agent's owner"
     )
     command.add_argument(
-        "--url", help="server address (http://127.0.0.1:8710; if no server is running, the data folder)"
+        "--url", help="server address (http://127.0.0.1:8710; if none runs, the data folder, if it exists)"
     )
     who = command.add_mutually_exclusive_group()
     who.add_argument("--token", help="your bearer token, if the server has sign-in")

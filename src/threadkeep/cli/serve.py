@@ -36,6 +36,10 @@ log = logging.getLogger("threadkeep")
 
 # Loading a model blocks everything else for a moment, so requests that wait for the start go first.
 LOAD_AFTER_S = 1.0
+NO_MODEL = "none in the settings. Connect one on the page, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
+DEMONSTRATION_MODEL = (
+    "a small demonstration model in this process, with limited knowledge. Connect a real one on the page."
+)
 RELOAD_GRACE_S = 5.0
 """How long a running step keeps its author waiting who has changed a file."""
 
@@ -187,7 +191,8 @@ def _announcement(settings: Settings, listener: socket.socket) -> Iterator[str]:
         yield f"Open http://{shown}:{port}/#token={make_token(settings.data)}"
     if (file := settings_file().absolute()).exists():
         yield f"Settings: {file}"
-    yield f"Model: {_model(settings)}"
+    if model := _model(settings):
+        yield f"Model: {model}"
     if settings.agents:
         checks = "; checked after each turn: what they do outside steps happens twice"
         yield f"Agents in code: {', '.join(settings.agents)}{checks if settings.check_agents else ''}."
@@ -207,10 +212,10 @@ def _who(settings: Settings) -> str:
     return "no sign-in; everyone on this machine is the user `local`"
 
 
-def _model(settings: Settings) -> str:
-    """Which model answers, and where it is."""
+def _model(settings: Settings) -> str | None:
+    """Which model answers, and where it is; None if one that was connected on the page would."""
     if not has_model(settings) and not settings.gateways:
-        return "none in the settings. Connect one on the page, or set ANTHROPIC_API_KEY or OPENAI_API_KEY."
+        return None
     if settings.gateway != "local" or settings.gateways:
         models = build_models(settings)
         model = models.get(None)
@@ -220,10 +225,7 @@ def _model(settings: Settings) -> str:
         return f"{model.id} at {endpoint_of(settings, config).address.netloc.decode()}"
     if settings.model:
         return f"{settings.model} in this process"
-    return (
-        "a small demonstration model in this process, with limited knowledge, until a real one is connected "
-        "on the page."
-    )
+    return None
 
 
 def _where(settings: Settings) -> str:
@@ -234,15 +236,20 @@ def _where(settings: Settings) -> str:
 
 
 async def _begin_model(app: Threadkeep, settings: Settings, *, tells: bool) -> None:
-    """Says which model an admin has connected; loads one that runs here, so that no request waits for it."""
+    """Says which model answers, unless the settings do; loads one that runs here before a request."""
     announce = _announcer(settings)
+    tells = tells and _model(settings) is None
     try:
         model = (await app.services()).models.get(None)
     except GatewayNotConfigured:
+        if tells:
+            announce(f"Model: {NO_MODEL}")
         return
+    if tells:
+        is_connected = model.model.gateway not in build_models(settings).gateways
+        told = f"{model.id}, connected on the page or over the API." if is_connected else DEMONSTRATION_MODEL
+        announce(f"Model: {told}")
     if not isinstance(model.gateway, LocalGateway):
-        if tells and model.model.gateway not in build_models(settings).gateways:
-            announce(f"Model: {model.id}, connected on the page or over the API.")
         return
     await asyncio.sleep(LOAD_AFTER_S)
     begun = time.monotonic()

@@ -51,7 +51,7 @@ def add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument("--agent", help="the agent's name (the default agent)")
     command.add_argument(
         "--url",
-        help="server address (http://127.0.0.1:8710; if no server is running, the data folder)",
+        help="server address (http://127.0.0.1:8710; if none runs, the data folder)",
     )
 
 
@@ -97,32 +97,58 @@ def log_only_errors() -> None:
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
 
 
-async def connect(settings: Settings, stack: AsyncExitStack, *, url: str | None, token: str | None) -> Client:
-    """A client of the server at `url`; by default the usual one, or an embedded one if none runs.
+async def connect(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    url: str | None,
+    token: str | None,
+    creates_data: bool = False,
+    names_server: bool = False,
+) -> Client:
+    """A client of the server at `url`; by default the usual one, or if none runs, one on the data folder.
 
-    Without a `token`: our own server's, or else the key in THREADKEEP_KEY.
+    Without a `token`: the key in THREADKEEP_KEY, or else our own server's. Only a command that `creates_data`
+    makes a data folder: others must not succeed with one that no server has. With `names_server`, the command
+    says which server it talks to even if the user has.
     """
     address = _usual_url(settings) if url is None else url
-    token = token or await own_token(settings, url) or os.environ.get(KEY_VARIABLE)
+    key = os.environ.get(KEY_VARIABLE)
+    token = token or key or await own_token(settings, url)
     client = await stack.enter_async_context(Client(address, token=token))
-    if url is None and not await client.is_there():
-        from threadkeep.cli.embedded import embedded  # noqa: PLC0415 - a whole server takes long to load
+    if url is not None or await client.is_there():
+        if names_server or (url is None and not creates_data):
+            print(f"Server: {address}", file=sys.stderr)
+        return client
+    if key:
+        raise NotReached(
+            f"No server at {address}. {KEY_VARIABLE} is set, which is for a server: name it with --url. To "
+            "use the data folder without a server, unset the variable."
+        )
+    from threadkeep.cli.embedded import embedded, has_data  # noqa: PLC0415 - a whole server takes long to load
 
-        is_new = not settings.data.exists()
-        own = await stack.enter_async_context(embedded(settings))
-        print(without_server(address, settings.data, is_new=is_new), file=sys.stderr)
-        if not settings.signs_in:
-            token = await asyncio.to_thread(make_token, settings.data)
-        client = await stack.enter_async_context(Client(own, token=token))
-    return client
+    if not creates_data and not has_data(settings):
+        raise NotReached(
+            f"No server at {address}, and no data in {_shown(settings.data)}. Start the server with "
+            "`threadkeep serve`, name another one with --url, or a server's data folder with --data."
+        )
+    is_new = not settings.data.exists()
+    own = await stack.enter_async_context(embedded(settings))
+    print(without_server(address, settings.data, is_new=is_new), file=sys.stderr)
+    if not settings.signs_in:
+        token = await asyncio.to_thread(make_token, settings.data)
+    return await stack.enter_async_context(Client(own, token=token))
 
 
 def without_server(address: str, data: Path, *, is_new: bool) -> str:
     """What a command says that has found no server."""
-    folder = f"./{data}" if data.parent == Path() and data.name else str(data)
     if is_new:
-        return f"No server at {address}. Starting with a new data folder, {folder}"
-    return f"No server at {address}. Using the data folder {folder}"
+        return f"No server at {address}. Starting with a new data folder, {_shown(data)}"
+    return f"No server at {address}. Using the data folder {_shown(data)}"
+
+
+def _shown(data: Path) -> str:
+    return f"./{data}" if data.parent == Path() and data.name else str(data)
 
 
 def leave(loop: LoopThread, stack: AsyncExitStack) -> None:
@@ -161,6 +187,11 @@ def no_such_agent(name: str, found: Iterable[AgentView]) -> AgentNotFound:
 
 def explained(error: ThreadkeepError) -> ThreadkeepError:
     """A server's refusal, with what to do about it on the command line."""
+    if error.code == Unauthenticated.code and os.environ.get(KEY_VARIABLE):
+        return Unauthenticated(
+            f"{error.message} Without --token and --user, the command sends the API key in {KEY_VARIABLE}. "
+            "Is it one of this server? Name another server with --url, or unset the variable."
+        )
     if error.code == Unauthenticated.code:
         return Unauthenticated(f"{error.message} {HOW_TO_SIGN_IN}")
     if error.code == Forbidden.code and error.message.startswith("Only an admin "):

@@ -492,7 +492,7 @@ async def _open(
     url: str | None,
     token: str | None,
 ) -> Chat:
-    client = await connect(settings, stack, url=url, token=token)
+    client = await connect(settings, stack, url=url, token=token, creates_data=True)
     found = await find_agent(client, agent)
     main = await client.main_conversation(found.id)
     conversation = await client.conversation(main.id)

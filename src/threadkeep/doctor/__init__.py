@@ -5,18 +5,25 @@ from collections.abc import AsyncGenerator, Mapping
 from threadkeep.bootstrap import build_secret_box
 from threadkeep.clock import system_clock
 from threadkeep.doctor.agents import check_agents
-from threadkeep.doctor.database import check_connections, check_database, check_retention, check_secret_key
+from threadkeep.doctor.database import (
+    check_connections,
+    check_database,
+    check_retention,
+    check_secret_key,
+    unreachable_database,
+)
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
 from threadkeep.doctor.internet import check_internet
 from threadkeep.doctor.model import check_models
+from threadkeep.doctor.prices import check_prices
 from threadkeep.doctor.providers import check_providers
 from threadkeep.doctor.sandbox import check_sandbox, check_workers
 from threadkeep.doctor.servers import check_roles, check_servers
 from threadkeep.doctor.settings import check_settings
 from threadkeep.domain.errors import SettingsError, StorageError
-from threadkeep.settings import PREFIX, Settings
+from threadkeep.settings import Settings
 from threadkeep.storage.inspection import inspect_database
 
 
@@ -39,8 +46,7 @@ async def examine(
             delete_after_days=settings.delete_after_days,
         )
     except (StorageError, SettingsError) as exc:
-        advice = f"Check {PREFIX}DATABASE_URL. Is the database running, and does it accept this user?"
-        yield Finding("database", "problem", exc.message, advice)
+        yield Finding("database", "problem", exc.message, unreachable_database(environment))
     else:
         for finding in check_database(inspection):
             yield finding
@@ -53,6 +59,8 @@ async def examine(
     async for finding in check_providers(settings):
         yield finding
     async for finding in check_models(settings, inspection):
+        yield finding
+    for finding in await check_prices(settings, inspection):
         yield finding
     for finding in check_agents(settings):
         yield finding

@@ -1,14 +1,29 @@
 """Whether the database is usable and its secrets are readable."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from threadkeep.doctor.finding import Finding
-from threadkeep.settings import PREFIX, Settings
+from threadkeep.settings import IN_FILE, PREFIX, Settings
 from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
 
 OTHER_CONNECTIONS = 4
 """Of each process besides its pool: two for turn logs, one for leases, and one to listen to other nodes."""
+
+
+def unreachable_database(environment: Mapping[str, str]) -> str:
+    """What to do if it can't be opened; names the settings that this installation has."""
+    named = [
+        f"{name} ({environment[name]})" if name.endswith(IN_FILE) else name
+        for name in (
+            f"{PREFIX}{setting}{end}"
+            for setting in ("DATABASE_URL", "DATABASE_PASSWORD")
+            for end in ("", IN_FILE)
+        )
+        if environment.get(name)
+    ]
+    what = " and ".join(named or [f"{PREFIX}DATABASE_URL"])
+    return f"Check {what}. Is the database running, and does it accept this user and password?"
 
 
 def check_database(inspection: Inspection | None) -> Iterator[Finding]:

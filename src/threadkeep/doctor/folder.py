@@ -20,7 +20,8 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
     if not folder.exists():
         parent = next(it for it in folder.absolute().parents if it.exists())
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-            yield Finding("data folder", "ok", f"{folder} will be created at the first start.")
+            when = "at the first start" if settings.on_sqlite else "with the first agent or file"
+            yield Finding("data folder", "ok", f"{folder} will be created {when}.")
             yield _disk(parent, settings)
         else:
             yield Finding(
@@ -38,7 +39,9 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
         message = f"Other users of this machine can read {folder}, which contains conversations and keys."
         yield Finding("data folder", "warning", message, f"chmod 700 {folder}")
     else:
-        yield Finding("data folder", "ok", f"{folder} belongs to this user; {_holder(folder)}.")
+        # On PostgreSQL, several servers share it, and none locks it.
+        used = f"; {_holder(folder)}" if settings.on_sqlite else ""
+        yield Finding("data folder", "ok", f"{folder} belongs to this user{used}.")
     yield _disk(folder, settings)
 
 

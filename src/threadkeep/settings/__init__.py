@@ -43,6 +43,7 @@ from threadkeep.settings.values import PREFIX, is_missing, list_in, value_in
 
 __all__ = [
     "FILE_NAME",
+    "IN_FILE",
     "PREFIX",
     "Described",
     "Misnamed",

@@ -77,7 +77,10 @@ class GatewayTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def config(self, name: str) -> GatewayConfig:
         """The gateway of this name; only who uses it needs its key: a backup, for one, doesn't."""
         if self.api_key_env and not self.api_key:
-            raise SettingsError(f"The gateway {name} needs its key in {self.api_key_env}.")
+            variable = self.api_key_env
+            raise SettingsError(
+                f"The gateway {name} needs its key in {variable}, or in the file that {variable}_FILE names."
+            )
         return GatewayConfig(
             name=name,
             kind=GatewayKind(self.kind),

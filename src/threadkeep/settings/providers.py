@@ -71,7 +71,11 @@ class ProviderTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def secret(self, name: str) -> str | None:
         """What proves to the provider that it is us, if anything; only a server needs it."""
         if self.client_secret_env and not self.client_secret:
-            raise SettingsError(f"[sign_in.{name}] needs its client secret in {self.client_secret_env}.")
+            variable = self.client_secret_env
+            raise SettingsError(
+                f"[sign_in.{name}] needs its client secret in {variable}, or in a file that {variable}_FILE "
+                "names."
+            )
         return self.client_secret
 
     def admission(self, name: str, providers: Collection[str]) -> Admission:

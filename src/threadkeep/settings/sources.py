@@ -69,18 +69,23 @@ def read_secret_files(names: Collection[str], environment: Mapping[str, str]) ->
     for name, file in secret_files(environment).items():
         if name not in names:
             continue
-        variable = f"{PREFIX}{name.upper()}"
-        if value_in(environment, variable) is not None:
-            raise SettingsError(f"Set either {variable} or {variable}{IN_FILE}, not both.")
-        try:
-            found[name] = file.read_text(encoding="utf-8").strip()
-        except OSError as exc:
-            raise SettingsError(f"{variable}{IN_FILE}: Couldn't read {file}: {exc.strerror}.") from exc
-        except UnicodeDecodeError:
-            raise SettingsError(f"{variable}{IN_FILE}: {file} isn't text.") from None
-        if not found[name]:
-            raise SettingsError(f"{variable}{IN_FILE}: {file} is empty.")
+        found[name] = _secret_in(environment, f"{PREFIX}{name.upper()}", file)
     return found
+
+
+def _secret_in(environment: Mapping[str, str], variable: str, file: Path) -> str:
+    """The secret of a variable that is in a file instead."""
+    if value_in(environment, variable) is not None:
+        raise SettingsError(f"Set either {variable} or {variable}{IN_FILE}, not both.")
+    try:
+        secret = file.read_text(encoding="utf-8").strip()
+    except OSError as exc:
+        raise SettingsError(f"{variable}{IN_FILE}: Couldn't read {file}: {exc.strerror}.") from exc
+    except UnicodeDecodeError:
+        raise SettingsError(f"{variable}{IN_FILE}: {file} isn't text.") from None
+    if not secret:
+        raise SettingsError(f"{variable}{IN_FILE}: {file} is empty.")
+    return secret
 
 
 def read_agents(given: dict[str, object]) -> None:
@@ -94,15 +99,28 @@ def read_agents(given: dict[str, object]) -> None:
 
 
 def read_secrets(given: dict[str, object], environment: Mapping[str, str], tables: str, secret: str) -> None:
-    """Secrets in tables of the settings file that are in the environment: `…_env` names the variable."""
+    """Secrets in tables of the settings file that are in the environment: `…_env` names the variable.
+
+    As with our own variables, `VARIABLE_FILE` can name a file with the value instead.
+    """
     found = given.get(tables)
     if not isinstance(found, dict):
         return
     for table in cast("dict[str, object]", found).values():
         fields = cast("dict[str, object]", table) if isinstance(table, dict) else {}
         variable = fields.get(f"{secret}_env")
-        if isinstance(variable, str) and (value := value_in(environment, variable)) is not None:
+        if not isinstance(variable, str):
+            continue
+        if file := table_secret_file(variable, environment):
+            fields[secret] = _secret_in(environment, variable, file)
+        elif (value := value_in(environment, variable)) is not None:
             fields[secret] = value
+
+
+def table_secret_file(variable: str, environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The file that has the value of a variable which a table of the settings file names, if one does."""
+    file = value_in(environment, f"{variable}{IN_FILE}")
+    return Path(file) if file else None
 
 
 KEY_VARIABLES = {

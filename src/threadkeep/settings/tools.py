@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from threadkeep.domain.errors import SettingsError
 from threadkeep.settings.documents import DocumentSettings
-from threadkeep.settings.sources import secret_files, settings_file
+from threadkeep.settings.sources import secret_files, settings_file, table_secret_file
 from threadkeep.settings.values import Secret, list_in
 
 _COMMAND = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
@@ -178,7 +178,12 @@ class ToolSettings(DocumentSettings, frozen=True, kw_only=True, forbid_unknown_f
     @property
     def private_paths(self) -> tuple[Path, ...]:
         """What programs that we run for users may not see: our data, and files with our secrets."""
-        files = (settings_file(), Path(".env"), *secret_files().values())
+        named = (
+            *(it.api_key_env for it in self.gateways.values()),
+            *(it.client_secret_env for it in self.sign_in.values()),
+        )
+        of_tables = filter(None, (table_secret_file(it) for it in named if it))
+        files = (settings_file(), Path(".env"), *secret_files().values(), *of_tables)
         database = Path(self.database.removeprefix("sqlite:///")) if self.on_sqlite else self.data
         beside = (database.with_name(f"{database.name}{end}") for end in ("", "-wal", "-shm"))
         return tuple(it.absolute() for it in (self.data, *files, *beside))

@@ -60,9 +60,11 @@ def test_mistakes_are_told_in_one_line(server: Server, tmp_path: Path):
 
 def test_without_a_running_server_the_data_folder_is_used(tmp_path: Path):
     settings = {"port": "1", "embedding_url": "off", "gateway": "openai"}
-    made = run("key", "create", "CI", folder=tmp_path, **settings)
+    with Server(tmp_path, gateway="openai", embedding_url="off"):
+        pass  # makes the data folder
+    made = run("key", "create", "CI", "--data", "data", folder=tmp_path, **settings)
     assert made.returncode == 0, made.stderr
-    listed = run("key", "list", folder=tmp_path, **settings).stdout.splitlines()
+    listed = run("key", "list", "--data", "data", folder=tmp_path, **settings).stdout.splitlines()
     assert [line.split()[:3] for line in listed[1:]] == [[made.stdout[:11], "CI", "chat"]]
 
 

@@ -117,6 +117,10 @@ def test_account_with_a_provider_is_connected_tested_listed_and_removed(place: P
     accounts = json.loads(place.told("model", "gateways", "--json"))
     assert "work" in [it["name"] for it in accounts]
     assert "work/large" in place.told("model", "list")
+    priced = ("model", "connect", "other", *connect[3:], "--key-env", "WORK_KEY", "--price", "small=2.50,10")
+    place.told(*priced, status=1, WORK_KEY="sk-s3cret")
+    (row,) = [it for it in place.told("model", "list").splitlines() if it.startswith("other/small")]
+    assert {"2.50", "10.00"} <= {*row.split()}
     place.told("model", "disconnect", "work")
     assert "work" not in [it["name"] for it in json.loads(place.told("model", "gateways", "--json"))]
 

@@ -40,10 +40,15 @@ def add_action(actions: Any, name: str, work: Work, purpose: str) -> argparse.Ar
     return action
 
 
-def add_server(action: argparse.ArgumentParser, work: Work) -> None:
-    """Makes a command do this with a server, and adds the arguments that say which, and who asks."""
-    runs(action, _doing(work))
-    action.add_argument("--url", help="server address (http://127.0.0.1:8710; if none runs, the data folder)")
+def add_server(action: argparse.ArgumentParser, work: Work, *, names_server: bool = False) -> None:
+    """Makes a command do this with a server, and adds the arguments that say which, and who asks.
+
+    With `names_server`, it always says which server that is.
+    """
+    runs(action, _doing(work, names_server=names_server))
+    action.add_argument(
+        "--url", help="server address (http://127.0.0.1:8710; if none runs, the data folder, if it exists)"
+    )
     who = action.add_mutually_exclusive_group()
     who.add_argument("--token", help="your bearer token, if the server has sign-in (or set THREADKEEP_KEY)")
     who.add_argument("--user", help="act for this user instead; requires the server's secret")
@@ -77,7 +82,7 @@ def confirm(question: str, *, yes: bool) -> bool:
     return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
 
 
-def _doing(work: Work) -> Callable[[Settings, argparse.Namespace], int]:
+def _doing(work: Work, *, names_server: bool) -> Callable[[Settings, argparse.Namespace], int]:
     def run(settings: Settings, given: argparse.Namespace) -> int:
         log_only_errors()
         user = given.user and User(user_id(given.user), UserRole.ADMIN if given.admin else UserRole.USER)
@@ -85,7 +90,7 @@ def _doing(work: Work) -> Callable[[Settings, argparse.Namespace], int]:
         stack, loop = AsyncExitStack(), LoopThread()
 
         async def do() -> int:
-            client = await connect(settings, stack, url=given.url, token=token)
+            client = await connect(settings, stack, url=given.url, token=token, names_server=names_server)
             try:
                 return await work(client, given) or 0
             except ClientError as exc:

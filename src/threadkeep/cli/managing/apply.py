@@ -61,7 +61,7 @@ class AgentPlan:
 
 def add_apply(command: argparse.ArgumentParser) -> None:
     """Adds the arguments."""
-    add_server(command, _apply)
+    add_server(command, _apply, names_server=True)
     command.add_argument(
         "files", type=Path, nargs="+", metavar="FILE", help="a file for each agent, or a folder of *.toml"
     )

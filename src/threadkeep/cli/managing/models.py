@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec import UNSET
 
@@ -14,6 +15,8 @@ from threadkeep.client.client import Client
 from threadkeep.domain.model import GatewayKind
 from threadkeep.wire.gateways import GatewayTestView, GatewayView
 from threadkeep.wire.models import ModelView
+
+_AMOUNTS = ("input", "output")
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
@@ -39,6 +42,15 @@ def add_model(command: argparse.ArgumentParser) -> None:
     )
     connect.add_argument(
         "--model", action="append", default=[], help="a model that can be chosen; repeat for several (any)"
+    )
+    connect.add_argument(
+        "--price",
+        action="append",
+        default=[],
+        type=_price,
+        metavar="MODEL=INPUT,OUTPUT",
+        help="what a million tokens of a model cost, for example large=2.50,10; if Threadkeep doesn't know "
+        "the price, budgets refuse the model",
     )
     connect.add_argument("--default-model", help="for agents that name no model (the first one)")
     add_json(connect)
@@ -88,11 +100,26 @@ async def _connect(client: Client, given: argparse.Namespace) -> int:
         given.kind,
         url=given.address,
         api_key=key,
-        models=given.model,
+        models=_priced(given.model, dict(given.price)),
         default_model=given.default_model,
     )
     print(f"Connected {made.name}.", file=sys.stderr)
     return _report(made.name, await client.test_gateway(made.name), given)
+
+
+def _price(text: str) -> tuple[str, dict[str, str]]:
+    """A model and its price. The server says what is wrong with amounts."""
+    model, _, amounts = text.rpartition("=")
+    price = amounts.split(",")
+    if not model or len(price) != len(_AMOUNTS):
+        raise argparse.ArgumentTypeError(f"{text!r} isn't of the form MODEL=INPUT,OUTPUT")
+    return model, dict(zip(_AMOUNTS, map(str.strip, price), strict=True))
+
+
+def _priced(models: Sequence[str], prices: Mapping[str, Mapping[str, str]]) -> list[str | dict[str, Any]]:
+    """The models of the request; those with a price needn't be named twice."""
+    named = dict.fromkeys((*models, *prices))
+    return [{"name": it, "price": prices[it]} if it in prices else it for it in named]
 
 
 async def _test(client: Client, given: argparse.Namespace) -> int:

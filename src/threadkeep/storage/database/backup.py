@@ -63,6 +63,8 @@ def restore(file: Path, folder: Path) -> Sequence[LeftOut]:
     marker = folder / RESTORING
     if folder.exists() and not marker.exists() and any(it.name != LOCK for it in folder.iterdir()):
         raise StorageRefused(f"The data folder {folder} isn't empty. Choose another one with --data.")
+    if not file.is_file():
+        raise StorageRefused(f"There is no backup {file}.")
     lock = FolderLock.take(folder)
     try:
         clear(folder)
