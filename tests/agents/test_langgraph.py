@@ -10,6 +10,7 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_core.tracers import _streaming
+from langgraph._internal import _constants
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -17,7 +18,8 @@ from langgraph.types import Send, interrupt
 
 from tests.agents.langgraph_models import Call, Scripted, echo
 from threadkeep.agents.langgraph import durable, step
-from threadkeep.agents.langgraph.checkpoints import ListedTypes
+from threadkeep.agents.langgraph.checkpoints import INTERRUPT, ListedTypes
+from threadkeep.agents.langgraph.events import RUNTIME
 from threadkeep.agents.langgraph.graph_run import AROUND
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.testing import crash_everywhere, run_agent, running_app
@@ -328,3 +330,8 @@ def test_private_names_of_langgraph_that_the_record_needs_are_there() -> None:
     for name in ("_execute_tool_async", "_execute_tool_sync"):
         assert callable(getattr(ToolNode, name)), f"tools would run unrecorded: ToolNode.{name} is gone"
     assert _streaming._StreamingCallbackHandler, "models would not stream"  # pyright: ignore[reportPrivateUsage]
+    assert _constants.CONFIG_KEY_RUNTIME == RUNTIME, "what nodes write would not be shown"
+    assert _constants.INTERRUPT == INTERRUPT, "a crash while an answer is taken would ask again"
+    assert (_constants.NS_SEP, _constants.NS_END) == ("|", ":"), (
+        "steps would not be told apart by their nodes"
+    )
