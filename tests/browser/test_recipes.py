@@ -101,7 +101,7 @@ def passed(walk: Walk, folder: Path) -> str:
         text=True,
         check=True,
     )
-    return " ".join(done.stdout.split("\n")).strip()
+    return " ".join(done.stdout.split())
 
 
 def alerts(page: Page) -> Locator:
