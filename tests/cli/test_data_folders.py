@@ -1,7 +1,9 @@
 """Commands never make data that no server has: they would succeed with nothing, and leave secrets behind."""
 
 import json
+import sqlite3
 from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -85,6 +87,25 @@ def test_command_on_the_database_makes_none(words: str, monkeypatch: pytest.Monk
     assert told.err.startswith("threadkeep: ")
     assert not told.out
     assert not Path(".threadkeep").exists()
+
+
+def test_link_for_somebody_who_is_suspended_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Captured):
+    monkeypatch.setenv("THREADKEEP_INVITATIONS", "on")
+    monkeypatch.setenv("THREADKEEP_JWT_SECRET", "s3cret-" * 8)
+    assert main(["import", "conversations.json", "--user", "bob", "--data", "data"]) == 0
+    invite = ["invite", "ann", "--data", "data"]
+    capsys.readouterr()
+    assert main(invite) == 0
+    assert "suspended" not in capsys.readouterr().err
+    with closing(sqlite3.connect("data/threadkeep.db")) as database, database:
+        database.execute(
+            "INSERT INTO tk_users (id, created_at, role, invited, suspended_at, suspended_by) "
+            "VALUES ('invited:ann', 1, 'user', 1, 1, 'admin')"
+        )
+    assert main(invite) == 0
+    told = capsys.readouterr()
+    assert "invited:ann is suspended" in told.err
+    assert told.out.startswith("http")
 
 
 def test_import_into_a_folder_that_the_user_names_makes_it():

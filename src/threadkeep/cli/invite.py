@@ -10,7 +10,7 @@ from threadkeep.cli.access_tokens import seconds
 from threadkeep.cli.commands import runs
 from threadkeep.clock import system_clock
 from threadkeep.domain.errors import SettingsError
-from threadkeep.domain.sign_in.session import INVITATION_S, MOST_INVITATION_S
+from threadkeep.domain.sign_in.session import INVITATION_S, MOST_INVITATION_S, KnownUser
 from threadkeep.domain.user import UserRole
 from threadkeep.services.sign_in.invitations import Invitations, NewInvitation
 from threadkeep.services.sign_in.sessions import Sessions
@@ -46,7 +46,7 @@ def _invite(settings: Settings, given: argparse.Namespace) -> int:
         )
     if given.ttl > MOST_INVITATION_S:
         raise SettingsError("An invitation can be valid for at most 30 days: --ttl 30d.")
-    made = asyncio.run(_create(settings, given))
+    made, known = asyncio.run(_create(settings, given))
     if made is None:
         print(
             "threadkeep: An admin has signed in, or is invited already: no invitation was made. "
@@ -56,6 +56,16 @@ def _invite(settings: Settings, given: argparse.Namespace) -> int:
     else:
         print(f"For the server with {_place(settings)}:", file=sys.stderr)
         print(made.url)
+        if known and known.suspended_at is not None:
+            print(
+                f"threadkeep: {known.id} is suspended: the link works once an admin has let them in again.",
+                file=sys.stderr,
+            )
+        elif known:
+            print(
+                f"threadkeep: {known.id} exists: opening the link ends their sessions in other browsers.",
+                file=sys.stderr,
+            )
     return 0
 
 
@@ -67,11 +77,16 @@ def _place(settings: Settings) -> str:
     return f"the database {url.hostname or ''}{url.path}"
 
 
-async def _create(settings: Settings, given: argparse.Namespace) -> NewInvitation | None:
+async def _create(
+    settings: Settings, given: argparse.Namespace
+) -> tuple[NewInvitation | None, KnownUser | None]:
+    """The invitation, if one was made, and whom it is for, if they exist."""
     async with store_beside_server(settings) as store:
         sessions = Sessions(store, system_clock)
         invitations = Invitations(store, sessions, settings.sign_in_rules, system_clock)
         if given.first:
-            return await invitations.create_first(given.name, given.ttl)
-        role = UserRole.ADMIN if given.admin else UserRole.USER
-        return await invitations.create(None, given.name, role, given.ttl)
+            made = await invitations.create_first(given.name, given.ttl)
+        else:
+            role = UserRole.ADMIN if given.admin else UserRole.USER
+            made = await invitations.create(None, given.name, role, given.ttl)
+        return made, await store.known_users.find(made.invitation.user_id) if made else None
