@@ -275,7 +275,9 @@ async def test_tls_is_spoken_and_the_certificate_checked(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("problem", [socket.gaierror("Name or service not known"), TimeoutError()])
-async def test_host_without_an_address_cannot_be_reached(problem: OSError):
+async def test_host_without_an_address_cannot_be_reached_and_the_log_names_the_connection(
+    problem: OSError, caplog: pytest.LogCaptureFixture
+):
     async def fail(host: str, port: int) -> Sequence[Address]:
         raise problem
 
@@ -284,6 +286,7 @@ async def test_host_without_an_address_cannot_be_reached(problem: OSError):
     events, error = await ask(gateway)
     assert isinstance(error, GatewayUnreachable)
     assert error.message == "Couldn't connect to the model provider."
+    assert "couldn't connect to the model provider openai: " in caplog.text
     assert len(naps.taken) == len(events) > 1
 
 

@@ -32,11 +32,12 @@ def _who_gets_in(settings: Settings) -> Iterator[Finding]:
         otherwise=f"It listens on {settings.host} without TLS: others can read tokens in transit.",
         advice=f"Put a TLS proxy in front. Set {PREFIX}HOST=127.0.0.1, or let only the proxy reach the port.",
     )
+    names = _public_names(settings)
     yield _point(
         "names",
-        f"It accepts requests for {', '.join(settings.allowed_hosts)}." if settings.allowed_hosts else None,
+        f"It accepts requests for {', '.join(names)}." if names else None,
         otherwise="It has no public name, so it refuses requests from a proxy.",
-        advice=f"Add its public name to {PREFIX}ALLOWED_HOSTS.",
+        advice=f"Set {PREFIX}PUBLIC_URL, or add its public name to {PREFIX}ALLOWED_HOSTS.",
         verdict="problem",
     )
     plain = [it for it in settings.cors_origins if not it.startswith("https://")]
@@ -131,3 +132,10 @@ def _point(
 ) -> Finding:
     """The finding for one point: it is fine, or what is wrong and how to fix it."""
     return Finding(check, "ok", well) if well else Finding(check, verdict, otherwise, advice)
+
+
+def _public_names(settings: Settings) -> list[str]:
+    """The names other than loopback under which the server is reached."""
+    public_url = settings.sign_in_rules.public_url
+    of_url = [] if public_url is None or is_loopback(public_url.host) else [public_url.host]
+    return list(dict.fromkeys([*of_url, *settings.allowed_hosts]))

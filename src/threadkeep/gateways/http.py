@@ -100,7 +100,9 @@ class Provider:
         secret: str,
         patience: RetryPolicy,
         transport: httpx2.AsyncBaseTransport | None,
+        name: str,
     ) -> None:
+        self._name = name
         self._headers = httpx2.Headers(
             {
                 "user-agent": "threadkeep",
@@ -286,10 +288,10 @@ class Provider:
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
             if isinstance(exc.__cause__, AddressNotAllowed):
                 raise GatewayError(f"The gateway's address isn't allowed: {exc.__cause__}") from exc
-            _log.warning("couldn't connect to the model provider: %s", exc)
+            _log.warning("couldn't connect to the model provider %s: %s", self._name, exc)
             raise GatewayUnreachable("Couldn't connect to the model provider.") from exc
         except httpx2.HTTPError as exc:
-            _log.warning("the model provider closed the connection: %s", type(exc).__name__)
+            _log.warning("the model provider %s closed the connection: %s", self._name, type(exc).__name__)
             raise GatewayUnreachable("The model provider closed the connection.") from exc
 
     async def _refusal(self, response: httpx2.Response) -> GatewayError:

@@ -56,7 +56,7 @@ class ProviderGateway:
         self._quirks: dict[str, ProviderQuirks] = {}
         self._described: dict[str, Model] = {}
         url, headers = api.request_url(endpoint.address), api.headers(self._key)
-        self._provider = Provider(url, headers, self._key, patience or RetryPolicy(), transport)
+        self._provider = Provider(url, headers, self._key, patience or RetryPolicy(), transport, name)
 
     def describe(self, model: str) -> Model:
         """What is known about a model: what its operator says, the table of known models, or its API."""

@@ -15,6 +15,7 @@ from threadkeep.handling.services import Services
 from threadkeep.http.siblings import Siblings
 from threadkeep.http.sign_in.presence import Presence
 from threadkeep.metrics import Histogram, Metrics
+from threadkeep.ports.gateways import GatewayState
 from threadkeep.runtime.programs import NodePrograms
 from threadkeep.version import __version__
 
@@ -98,6 +99,11 @@ def render(services: Services) -> Iterator[str]:
     failing = {name: int(name in services.loops.failing) for name in services.loops.failures}
     help_text = "Whether a background loop keeps failing."
     yield from _family("threadkeep_loop_failing", "gauge", help_text, _labelled("loop", failing))
+    services.live_gateways.look_soon()  # for the next scrape
+    health = services.live_gateways.health().items()
+    down = {name: int(it.state is GatewayState.FAILING) for name, it in health}
+    help_text = "Whether the last request to a model provider failed."
+    yield from _family("threadkeep_gateway_failing", "gauge", help_text, _labelled("gateway", down))
     yield from _of_programs(metrics, services.workers.here)
     lag = {"": metrics.event_lag}
     help_text = "Seconds from an event's arrival until it is stored and shown."

@@ -306,6 +306,9 @@ async def test_readiness_tells_each_gateway_without_the_providers_words_and_with
         "status": "failing",
         "reason": "The model provider rejected the API key.",
     }
+    metrics = (await admin.get("/metrics")).text
+    assert 'threadkeep_gateway_failing{gateway="work"} 1\n' in metrics
+    assert 'threadkeep_gateway_failing{gateway="good"} 0\n' in metrics
     looks = provider.paths.count("/v1/models?limit=1000")
     for _ in range(5):
         await anybody.get("/readyz")
