@@ -1,7 +1,7 @@
 """LangGraph's graphs and LangChain's agents behind a durable turn."""
 
 import operator
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 
 import ormsgpack
 import pytest
@@ -237,7 +237,8 @@ async def test_an_agent_in_a_tool_is_recorded_step_by_step_if_the_tool_says_so()
         """Looks an order up."""
         return f"order {id}"
 
-    inner: Any = create_agent(Scripted(answer=calls_then_says(("order", '{"id": 7}'))), [order], name="inner")
+    asking_model = Scripted(answer=calls_then_says(("order", '{"id": 7}')))
+    inner = cast("Any", create_agent(asking_model, [order], name="inner"))
 
     @tool
     async def research(what: str) -> str:
