@@ -81,6 +81,16 @@ def test_agent_in_a_file_is_created_changed_and_then_stays_as_it_is(place: Place
     assert "Nothing to change." in place.told("apply", "agents", SHOP_TOKEN="s3cret-new")
 
 
+def test_rule_for_a_server_that_the_agent_does_not_have_is_told(place: Place, folder: Path):
+    rules = '"tme.*" = { access = "ask" }\n"shop.*" = { access = "ask" }\n"promptx.*" = { access = "ask" }\n'
+    (folder / "a.toml").write_text(
+        f'name = "Poet"\n[settings.mcpServers.shop]\nurl = "https://shop.example/mcp"\n[settings.tools]\n{rules}'
+    )
+    told = apply(place, "--dry-run")
+    assert "tme.* changes nothing, because the agent has no MCP server tme" in told
+    assert told.count("changes nothing, because") == 1
+
+
 def test_typo_names_its_line_and_the_key_that_was_meant_and_nothing_is_applied(place: Place, folder: Path):
     typo = folder / "typo.toml"
     typo.write_text('name = "Typo"\n\n[settings]\n# contxtMessages\ncontxtMessages = 3\n')

@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -31,6 +31,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
+from threadkeep.domain.mcp import CLIENT, PROMPTX
 from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
@@ -255,6 +256,21 @@ def _show(plan: AgentPlan) -> None:
         _print("!", f"    {', '.join(plan.others)} already has an agent of this name, which stays as it is")
     for change in plan.changes:
         _show_change(change)
+    for rule, server in _rules_of_no_server(plan.file.body):
+        _print(
+            "!",
+            f"    settings.tools: {rule} changes nothing, because the agent has no MCP server {server}",
+        )
+
+
+def _rules_of_no_server(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Rules, such as "ask", whose server's name is mistyped: the tools that they mean would run unasked."""
+    settings = cast("Mapping[str, Any]", body.get("settings") or {})
+    servers = {*(settings.get("mcpServers") or {}), PROMPTX, CLIENT}
+    for rule in settings.get("tools") or {}:
+        server, dot, _ = rule.partition(".")
+        if dot and server not in servers:
+            yield rule, server
 
 
 def _show_change(change: AgentChangeView) -> None:
