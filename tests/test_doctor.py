@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -243,6 +244,8 @@ async def test_database_is_looked_at_without_changing_it(tmp_path: Path, databas
     try:
         (finding,) = (await found(given))["database"]
         assert (finding.verdict, "up to date" in finding.message) == ("ok", True)
+        if not given.on_sqlite:  # another folder doesn't mean another database
+            assert f", database {urlsplit(given.database).path[1:]} on " in finding.message
         await _forget_migrations(database)
         (finding,) = (await found(given))["database"]
         assert "The next start applies" in finding.message

@@ -48,7 +48,7 @@ async def examine(
     except (StorageError, SettingsError) as exc:
         yield Finding("database", "problem", exc.message, unreachable_database(environment))
     else:
-        for finding in check_database(inspection):
+        for finding in check_database(settings, inspection):
             yield finding
         for finding in check_connections(settings, inspection):
             yield finding

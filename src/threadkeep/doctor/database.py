@@ -1,6 +1,7 @@
 """Whether the database is usable and its secrets are readable."""
 
 from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
 
 from threadkeep.doctor.finding import Finding
 from threadkeep.settings import IN_FILE, PREFIX, Settings
@@ -26,7 +27,7 @@ def unreachable_database(environment: Mapping[str, str]) -> str:
     return f"Check {what}. Is the database running, and does it accept this user and password?"
 
 
-def check_database(inspection: Inspection | None) -> Iterator[Finding]:
+def check_database(settings: Settings, inspection: Inspection | None) -> Iterator[Finding]:
     """Whether it is writable and of this version; without an inspection there is no file yet."""
     if inspection is None:
         yield Finding("database", "ok", "SQLite file, created at the first start.")
@@ -38,9 +39,18 @@ def check_database(inspection: Inspection | None) -> Iterator[Finding]:
         yield Finding("database", "problem", inspection.refusal, advice)
     if inspection.missing_count:
         waiting = f"The next start applies {inspection.missing_count} migrations."
-        yield Finding("database", "ok", f"{inspection.version}; {waiting}")
+        yield Finding("database", "ok", f"{inspection.version}{_named(settings)}; {waiting}")
     elif not inspection.incompatible and not inspection.refusal:
-        yield Finding("database", "ok", f"{inspection.version}; reachable, writable and up to date.")
+        found = f"{inspection.version}{_named(settings)}; reachable, writable and up to date."
+        yield Finding("database", "ok", found)
+
+
+def _named(settings: Settings) -> str:
+    """Which one it is on PostgreSQL: `--data` doesn't choose it, so it may not belong to that folder."""
+    if settings.on_sqlite:
+        return ""
+    url = urlsplit(settings.database)
+    return f", database {url.path.removeprefix('/')} on {url.hostname or 'this machine'}"
 
 
 def check_connections(settings: Settings, inspection: Inspection | None) -> Iterator[Finding]:
