@@ -15,6 +15,7 @@ from threadkeep.domain.user import UserRole
 from threadkeep.services.sign_in.invitations import Invitations, NewInvitation
 from threadkeep.services.sign_in.sessions import Sessions
 from threadkeep.settings import Settings
+from threadkeep.storage.store import sqlite_path
 
 
 def add_invite(command: argparse.ArgumentParser) -> None:
@@ -72,7 +73,7 @@ def _invite(settings: Settings, given: argparse.Namespace) -> int:
 def _place(settings: Settings) -> str:
     """What its server has in common with this command."""
     if settings.on_sqlite:
-        return f"the data folder {settings.data.absolute()}"
+        return f"the database {sqlite_path(settings.database).absolute()}"
     url = urlsplit(settings.database)
     return f"the database {url.hostname or ''}{url.path}"
 
