@@ -32,7 +32,7 @@ def rebuilt(kept: dict[str, Any]) -> ModelAPIError:
     """An error from what is kept of it."""
     known: Any = getattr(exceptions, kept["type"], None)
     is_known = isinstance(known, type) and issubclass(known, ModelAPIError)
-    category: type[ModelAPIError] | None = known if is_known else None
+    category = cast("type[ModelAPIError] | None", known if is_known else None)
     if kept["status"] is not None:
         is_category = category not in (None, ModelAPIError, ModelHTTPError)
         return ModelHTTPError.for_category(
