@@ -20,7 +20,7 @@ _in_tool: ContextVar["set[asyncio.Task[Any]] | None"] = ContextVar("events_in_to
 
 
 @dataclass(kw_only=True, slots=True, frozen=True)
-class EventsRuntime(Runtime[Any]):  # pyright: ignore[reportGeneralTypeIssues] - frozen, but pyright can't see it
+class EventsRuntime(Runtime[Any]):  # pyright: ignore[reportGeneralTypeIssues]
     """Lets nodes write to the turn, instead of to the stream of the graph, which is read too late."""
 
     def merge(self, other: Runtime[Any]) -> Runtime[Any]:
