@@ -19,8 +19,8 @@ RUNTIME = "__pregel_runtime"
 _in_tool: ContextVar["set[asyncio.Task[Any]] | None"] = ContextVar("events_in_tool", default=None)
 
 
-@dataclass(kw_only=True, slots=True, frozen=True)
-class EventsRuntime(Runtime[Any]):  # pyright: ignore[reportGeneralTypeIssues]
+@dataclass(kw_only=True, slots=True, frozen=True)  # pyright: ignore[reportGeneralTypeIssues]
+class EventsRuntime(Runtime[Any]):
     """Lets nodes write to the turn, instead of to the stream of the graph, which is read too late."""
 
     def merge(self, other: Runtime[Any]) -> Runtime[Any]:
