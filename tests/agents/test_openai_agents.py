@@ -246,8 +246,8 @@ async def test_guardrail_that_asks_a_model_is_recorded_and_its_refusal_is_told()
         return [Say("rude" if "Fool" in text else "polite")] if "Judge" in text else [Say("Hello.")]
 
     provider.script = script
-    agent = sdk.Agent("Clerk", model=responses, input_guardrails=[is_polite])
-    guarded = durable(agent, refused="Please be polite.")
+    clerk: sdk.Agent[Any] = sdk.Agent("Clerk", model=responses, input_guardrails=[is_polite])
+    guarded = durable(clerk, refused="Please be polite.")
     polite = await run_agent(guarded, "Good day")
     assert polite.text == "Hello."
     assert polite.steps["is_polite"].count == 1
@@ -369,7 +369,7 @@ async def test_tool_that_the_client_brings_along_is_run_by_the_client():
     async with running_app(agents=[durable(sdk.Agent("Guide", model=responses))]) as app:
         (id_,) = [it.id async for it in app.client.agents() if it.engine.key == "guide"]
         conversation = await app.client.create_conversation(id_, title="Test")
-        locate = {
+        locate: dict[str, Any] = {
             "name": "locate",
             "description": "Finds you.",
             "parameters": {"type": "object", "properties": {}},
@@ -438,7 +438,7 @@ async def test_agent_that_is_made_while_the_turn_runs_is_recorded():
 
 
 async def test_model_that_is_called_unrecorded_is_told_in_a_notice(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(preparing, "record_model", lambda _: None)
+    monkeypatch.setattr(preparing, "record_model", print)  # anything but what it does
     provider.script = lambda _: [Say("OK.")]
 
     class Plain(sdk.OpenAIResponsesModel):

@@ -8,6 +8,7 @@ import pytest
 from tests.frameworks import suite
 from tests.frameworks.openai_agents_shop import served, served_by_chat_completions
 from tests.frameworks.scripted import Asked, answering, model_url
+from tests.frameworks.shop import FAKES
 from threadkeep.agents import load
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
@@ -52,8 +53,7 @@ async def test_the_example_of_openai_agents_looks_up_hands_over_asks_and_refunds
 
     (orders,) = load("shop:orders")
     with answering(answer):
-        fakes = {"refund": lambda _: "Order 7 is refunded."}  # type: ignore[reportUnknownLambdaType]
-        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=fakes)
+        run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)
     monkeypatch.delitem(sys.modules, "shop")
     assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."
     assert {"Orders", "Billing"} <= run.steps.keys()
