@@ -360,6 +360,12 @@ class BudgetExceeded(ThreadkeepError):
     code = "BUDGET_EXCEEDED"
 
 
+class OutputInvalid(ThreadkeepError):
+    """A model's reply doesn't match the JSON schema that was asked for; the message says what doesn't."""
+
+    code = "OUTPUT_INVALID"
+
+
 class LimitNotAllowed(ThreadkeepError):
     """The value exceeds the operator's limit; `details` has the limit's name and maximum."""
 

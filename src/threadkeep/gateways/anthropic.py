@@ -69,6 +69,9 @@ def anthropic_body(
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.tools and request.tool_choice is not None:
+        named = {"type": "tool", "name": request.tool_choice}
+        body["tool_choice"] = named if request.tool_choice else {"type": "any"}
     if request.system:
         body["system"] = [{"type": "text", "text": request.system}]
     history = sendable(request.messages, signer)

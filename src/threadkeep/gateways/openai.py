@@ -66,6 +66,9 @@ def openai_body(request: ModelRequest, _signer: str, quirks: ProviderQuirks | No
     # What stays the same between requests comes first, in the order in which the provider reads it.
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
+    if request.tools and request.tool_choice is not None:
+        named = {"type": "function", "function": {"name": request.tool_choice}}
+        body["tool_choice"] = named if request.tool_choice else "required"
     body["messages"] = list(_messages(request))
     return body
 

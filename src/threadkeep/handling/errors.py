@@ -20,6 +20,7 @@ STATUSES: dict[str, int] = {
     errors.Unauthenticated.code: 401,
     errors.UserRequired.code: 401,
     errors.BudgetExceeded.code: 402,
+    errors.OutputInvalid.code: 502,
     errors.Forbidden.code: 403,
     errors.AgentNotFound.code: 404,
     "DOMAIN_NOT_FOUND": 404,

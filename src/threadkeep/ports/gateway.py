@@ -101,6 +101,8 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     temperature: float | None = None
     max_tokens: int | None = None
+    tool_choice: str | None = None
+    """The tool that the model must call, or "" for any; None: it decides."""
     cache_key: str | None = None
     """Identifies the series of requests with the same prefix, in at most 64 characters; None for a single
     request.

@@ -9,6 +9,7 @@ import openai as sdk
 import pytest
 from langchain_openai import ChatOpenAI
 from openai import AsyncOpenAI, OpenAI
+from pydantic import BaseModel
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
@@ -371,3 +372,68 @@ async def test_a_token_of_another_node_is_known_and_its_calls_are_charged_there(
         leaked.leave.set()
         await app.client.reply(turn_id)
         assert await usage_of(await app.app.services()) == [("default/scripted", 1)]
+
+
+class City(BaseModel):
+    """A city, as a program wants it."""
+
+    name: str
+    people: int
+
+
+OSLO = '{"name": "Oslo", "people": 700000}'
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_reply_that_does_not_match_its_schema_is_repaired_before_anybody_sees_it(
+    model: ScriptedModel, stream: bool
+):
+    leaked = Leaked()
+    model.script([Say('{"name": "Oslo"}'), Usage(5, 1)], [Say(f"```json\n{OSLO}\n```"), Usage(6, 2)])
+    async with running_app(model, agents=[leaked.agent], listens=True) as app:
+        turn_id = await begun(app, leaked)
+        async with leaked.client() as client:
+            if stream:
+                async with client.chat.completions.stream(
+                    model="default", messages=HI, response_format=City
+                ) as events:
+                    whole = await events.get_final_completion()
+            else:
+                whole = await client.chat.completions.parse(
+                    model="default", messages=HI, response_format=City
+                )
+        assert whole.choices[0].message.parsed == City(name="Oslo", people=700_000)
+        leaked.leave.set()
+        reply = await app.client.reply(turn_id)
+        assert reply.usage is not None and reply.usage.input_tokens == 11
+    assert "people" in str(model.requests[1].body["messages"][-1]["content"])
+
+
+async def test_a_reply_that_never_matches_its_schema_is_an_error_that_says_why(model: ScriptedModel):
+    leaked = Leaked()
+    model.script([Say("Oslo.")], [Say('{"name": "Oslo", "people": "many"}')])
+    async with running_app(model, agents=[leaked.agent], listens=True) as app:
+        turn_id = await begun(app, leaked)
+        async with leaked.client() as client:
+            with pytest.raises(sdk.InternalServerError, match="people") as refused:
+                await client.chat.completions.parse(model="default", messages=HI, response_format=City)
+        assert refused.value.code == "output_invalid"
+        leaked.leave.set()
+        await app.client.reply(turn_id)
+    assert len(model.requests) == 2
+
+
+async def test_a_program_chooses_the_tool_that_its_model_must_call(model: ScriptedModel):
+    leaked = Leaked()
+    named: Any = {"type": "function", "function": {"name": "locate"}}
+    async with running_app(model, agents=[leaked.agent], listens=True) as app:
+        await begun(app, leaked)
+        async with leaked.client() as client:
+            for choice in ("required", named):
+                await client.chat.completions.create(
+                    model="default", messages=HI, tools=[LOCATE], tool_choice=choice
+                )
+            with pytest.raises(sdk.BadRequestError, match="names one of"):
+                await client.chat.completions.create(model="default", messages=HI, tool_choice=named)
+        leaked.leave.set()
+    assert [it.body["tool_choice"] for it in model.requests] == ["required", named]

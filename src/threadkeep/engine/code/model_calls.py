@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
+from threadkeep.context.outputs import asking_for
 from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ThreadkeepError
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
@@ -40,8 +41,6 @@ from threadkeep.wire.programs import (
     ModelToolCall,
     ProgramError,
 )
-
-_JSON_ONLY = "Reply with one JSON value, and nothing else, that matches this JSON schema:\n"
 
 
 class ModelCalls:
@@ -130,10 +129,7 @@ class ModelCalls:
         if claim.server_tools:
             names = {it.name for it in tools}
             tools += [it for it in self._code.around.tools.specs if it.name not in names]
-        system = claim.system
-        if claim.output is not None:
-            asked = _JSON_ONLY + msgspec.json.encode(claim.output).decode()
-            system = f"{system}\n\n{asked}" if system else asked
+        system = claim.system if claim.output is None else asking_for(claim.output, claim.system)
         return ModelRequest(
             model="",
             system=system,

@@ -1,8 +1,9 @@
 """What clients of chat completions send, and what it means here. Unknown fields are ignored."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from threadkeep.domain.approval import ApprovalAction, Decision
@@ -24,6 +25,7 @@ from threadkeep.protocols.openai.stateless import FilesByPlace, PlacedFile, argu
 from threadkeep.services.completions.given import GivenCall, GivenMessage
 
 MOST_MESSAGES = 20_000
+MOST_SCHEMA_BYTES = 64 * 1024
 
 _INSTRUCTING = ("system", "developer")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -137,16 +139,59 @@ class CreateCompletion(Struct, frozen=True, kw_only=True):
         return [] if self.tool_choice == "none" else list(map(_flat, self.tools or ()))
 
 
-def check_completion(body: CreateCompletion) -> None:
-    """Refuses fields that we don't support and whose absence would change the reply."""
+def output_schema(body: CreateCompletion) -> Mapping[str, Any] | None:
+    """The JSON schema that a model's reply is to match, if it is to be JSON."""
+    wanted = body.response_format or {}
+    match wanted.get("type", "text"):
+        case "text":
+            return None
+        case "json_object":
+            return {"type": "object"}
+        case "json_schema":
+            described = wanted.get("json_schema")
+            schema = described.get("schema") if isinstance(described, dict) else None
+            if isinstance(schema, dict) and len(msgspec.json.encode(schema)) <= MOST_SCHEMA_BYTES:
+                return schema
+            raise InvalidRequest(
+                f"`json_schema.schema` is a JSON schema of at most {MOST_SCHEMA_BYTES} bytes.",
+                param="response_format",
+            )
+        case _:
+            raise InvalidRequest(
+                "`response_format.type` is text, json_object or json_schema.", param="response_format"
+            )
+
+
+def chosen_tool(body: CreateCompletion) -> str | None:
+    """The tool that the model must call, or "" for any; None: it decides."""
+    choice = body.tool_choice
+    if choice in CHOICES:
+        return None
+    names = [str(it.get("name")) for it in body.flat_tools]
+    if choice == "required" and names:
+        return ""
+    function = choice.get("function") if isinstance(choice, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if name in names:
+        return str(name)
+    raise InvalidRequest(
+        "`tool_choice` is auto, none, required, or names one of `tools`.", param="tool_choice"
+    )
+
+
+def check_completion(body: CreateCompletion, *, of_model: bool = False) -> None:
+    """Refuses fields that we don't support and whose absence would change the reply.
+
+    A model takes more of them than an agent, which decides itself how it replies.
+    """
     refused = {
         "n": body.n not in (None, 1),
         "logprobs": bool(body.logprobs),
         "modalities": body.modalities not in (None, [], ["text"]),
-        "response_format": (body.response_format or {}).get("type", "text") != "text",
+        "response_format": not of_model and (body.response_format or {}).get("type", "text") != "text",
         "stop": bool(body.stop),
         "functions": bool(body.functions),
-        "tool_choice": body.tool_choice not in CHOICES,
+        "tool_choice": not of_model and body.tool_choice not in CHOICES,
     }
     if name := next((name for name, is_refused in refused.items() if is_refused), None):
         raise InvalidRequest(_REFUSALS[name], param=name)

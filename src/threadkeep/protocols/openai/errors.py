@@ -72,7 +72,7 @@ def status_of(error: ThreadkeepError) -> int:
 def _is_tried_in_vain(error: ThreadkeepError) -> bool:
     """Whether repeating a request only costs more: models that fail have been called again already."""
     is_failure = isinstance(error, errors.TurnFailed) and not isinstance(error, errors.GenerationInterrupted)
-    return is_failure or isinstance(error, errors.BudgetExceeded)
+    return is_failure or isinstance(error, errors.BudgetExceeded | errors.OutputInvalid)
 
 
 def error_shape(error: ThreadkeepError, status: int, request_id: str) -> ShapedError:

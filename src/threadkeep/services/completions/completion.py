@@ -26,6 +26,7 @@ from threadkeep.domain.events import (
     ToolResultStored,
     TurnEvent,
     TurnStart,
+    UsageReported,
 )
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.payload import Lost, Payload
@@ -36,7 +37,7 @@ from threadkeep.engine.loop import HandOff, Pause, Together, TurnStep
 from threadkeep.engine.stop import Stop
 from threadkeep.tasks import end_tasks
 
-_PRELUDE = (TurnStart, IterationStart, Notice)
+_PRELUDE = (TurnStart, IterationStart, Notice, UsageReported)
 _LOST = Lost("It was not kept.")
 
 

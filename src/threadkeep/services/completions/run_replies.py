@@ -1,17 +1,28 @@
 """Model calls that a program's own SDK makes through us: `turn.openai()`. Keys stay here, budgets hold."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
 
 from threadkeep.context.attachments import FileRules, files_in, with_contents
 from threadkeep.context.call_ids import CallIds
+from threadkeep.context.outputs import asking_again, asking_for, json_in
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.client_tool import ClientTool, check_client_tools
-from threadkeep.domain.errors import RateLimited, StorageConflict, ThreadkeepError, Unauthenticated
+from threadkeep.domain.errors import (
+    OutputInvalid,
+    RateLimited,
+    StorageConflict,
+    ThreadkeepError,
+    Unauthenticated,
+)
 from threadkeep.domain.events import (
     ApprovalRequest,
     Done,
@@ -22,7 +33,6 @@ from threadkeep.domain.events import (
     Text,
     Thought,
     ToolCalled,
-    UsageReported,
 )
 from threadkeep.domain.ids import PayloadId, TurnId, new_uuid
 from threadkeep.domain.mcp import CLIENT
@@ -40,14 +50,18 @@ from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
-from threadkeep.ports.gateway import ModelRequest, ToolSpec, ToolUse
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec, ToolUse
 from threadkeep.ports.models import ConnectedModel
+from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
 from threadkeep.services.equipment import Equipment
 from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
+
+CheckOutput = Callable[[str], Awaitable[str | None]]
+"""Why a reply isn't the JSON that was asked for; None if it is."""
 
 MOST_OUTSIDE_CALLS = 100
 """How many calls one run can make at once on a node."""
@@ -68,6 +82,10 @@ class RunRequest:
     """Instructions, tools, temperature and the most tokens."""
     asks_again: bool
     """Whether a reply that broke off is asked for again, unseen."""
+    output: Mapping[str, Any] | None = None
+    """The JSON schema that the reply is to match: then it is sent whole, once it does."""
+    tool_choice: str | None = None
+    """The tool that the model must call, or "" for any; None: it decides."""
 
 
 class RunReplies:
@@ -114,7 +132,9 @@ class RunReplies:
         loaded = await contents.load({PayloadId(it.content_id) for it in files_in(request.messages)})
         turn = replace(run.turn, id=TurnId(new_uuid()), started_at=self._equipment.clock())
         stop = Stop()
-        reply = _Reply(turn, self._equipment.turn_models(agent, model), spending, stop)
+        models = self._equipment.turn_models(agent, model)
+        check = self._check(run, asked.output) if asked.output is not None else None
+        reply = _Reply(turn, models, spending, stop, check)
         steps = reply.steps(with_contents(request, loaded), asks_again=asked.asks_again)
         place = self._place(calls, stop)
         completion = Completion(turn, steps, stop, contents, self._equipment.clock, place)
@@ -136,6 +156,16 @@ class RunReplies:
         with calls.making(lambda: stop.request("interrupt")):
             yield
 
+    def _check(self, run: HeldRun, schema: Mapping[str, Any]) -> CheckOutput:
+        async def problem(text: str) -> str | None:
+            try:
+                value = await asyncio.to_thread(msgspec.json.decode, json_in(text))
+            except (msgspec.DecodeError, RecursionError):
+                return "It isn't JSON."
+            return await self._equipment.schemas.problem(run.user_id, schema, value)
+
+        return problem
+
     def _model(self, run: HeldRun, agent: Agent, name: str | None) -> ConnectedModel:
         """The model that the program names, among those of its agent; or its turn's."""
         models, choice = self._equipment.models, self._equipment.choice
@@ -147,21 +177,35 @@ class RunReplies:
 class _Reply:
     """One model call, with the models that reply instead if the first fails."""
 
-    def __init__(self, turn: Turn, models: TurnModels, spending: ModelSpending, stop: Stop) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        models: TurnModels,
+        spending: ModelSpending,
+        stop: Stop,
+        check: CheckOutput | None = None,
+    ) -> None:
+        self._check = check
+        self._wrong = ""
+        """What doesn't fit in the model's first reply; it is asked once more."""
         self._turn = turn
         self._stop = stop
         self._asking = ModelAsking(models, spending, unreported=None)
         self._ids = CallIds(())
         self._has_said = False
+        self._used = Usage(0, 0)
+        self._first: tuple[ModelMessage, ...] = ()
 
     async def steps(self, request: ModelRequest, *, asks_again: bool) -> AsyncGenerator[TurnStep]:
         """What a turn would yield that ends with this call."""
         self._ids = CallIds(request.messages)
-        said = self._asking.reply(request, self._call_tool, _restart, asks_again=asks_again)
+        asks_again = asks_again or self._check is not None  # nobody has seen anything of it
         yield IterationStart(1)
         try:
-            async with aclosing(said):
-                async for step in self._guarded(said):
+            async for step in self._asked(request, asks_again):
+                yield step
+            if self._wrong:
+                async for step in self._asked(self._asked_again(request), asks_again):
                     yield step
         except Stopped as exc:
             yield stopped(self._turn, exc.reason)
@@ -174,6 +218,28 @@ class _Reply:
         finally:
             await self._asking.settle()
 
+    async def _asked(self, request: ModelRequest, asks_again: bool) -> AsyncGenerator[TurnStep]:
+        said = self._asking.reply(request, self._call_tool, _restart, asks_again=asks_again)
+        async with aclosing(said), aclosing(self._guarded(said)) as steps:
+            async for step in steps:
+                yield step
+
+    def _asked_again(self, request: ModelRequest) -> ModelRequest:
+        messages = (*request.messages, *self._first, _user_said(asking_again(self._wrong)))
+        return replace(request, messages=messages)
+
+    async def _checked(self, call: FinishedCall) -> bool:
+        """Whether a reply is what was asked for; OutputInvalid if it isn't the second time."""
+        if self._check is None or call.tool_uses:
+            return True
+        problem = await self._stop.guard(partial(self._check, _text_of(call)))
+        if problem is None:
+            return True
+        if self._wrong or problem == NOT_CHECKED:
+            raise OutputInvalid(f"The model's reply doesn't match the JSON schema: {problem}")
+        self._wrong, self._first = problem, call.reply()
+        return False
+
     async def _guarded(
         self, said: AsyncGenerator[EventBody | JournalEntry | ModelCall]
     ) -> AsyncGenerator[TurnStep]:
@@ -184,8 +250,15 @@ class _Reply:
                 return
             match step:
                 case ModelCall():
-                    for last in self._end(step.finished(1)):
-                        yield last
+                    call = step.finished(1)
+                    for reported in self._asking.report():
+                        self._used += reported.usage
+                        yield reported
+                    if await self._checked(call):
+                        for last in self._end(call):
+                            yield last
+                case Text() if self._check is not None:
+                    pass  # it is said once it is checked
                 case Text() | Thought():
                     self._has_said = True
                     yield step
@@ -200,15 +273,23 @@ class _Reply:
     def _end(self, call: FinishedCall) -> Iterator[TurnStep]:
         """How the call has ended: with calls for the program, or without."""
         self._has_said = True
-        used = self._asking.unreported or Usage(0, 0)
-        yield UsageReported.of(used, self._asking.model)
+        if self._check is not None and (said := _text_of(call)):
+            yield Text(said if call.tool_uses else json_in(said).decode())
         for use in call.tool_uses:
             yield ToolCalled(use.id, use.name, CLIENT, use.arguments)
             yield ApprovalRequest(use.id, ApprovalKind.CLIENT_TOOL, "", 0, tool_call_id=use.id)
         if uses := call.tool_uses:
             yield Pause(frozenset(it.id for it in uses))
         else:
-            yield Done("COMPLETED", self._turn.assistant_message_id, used, call.stop_reason)
+            yield Done("COMPLETED", self._turn.assistant_message_id, self._used, call.stop_reason)
+
+
+def _text_of(call: FinishedCall) -> str:
+    return "".join(it.text for it in call.blocks if isinstance(it, TextBlock))
+
+
+def _user_said(text: str) -> ModelMessage:
+    return ModelMessage("user", (TextBlock(text),))
 
 
 def _restart() -> Iterator[EventBody]:
@@ -221,6 +302,8 @@ def _request(agent: Agent, model: ConnectedModel, run: HeldRun, asked: RunReques
     tools = tuple(map(_spec, begun_with.tools))
     limits = [it for it in (agent.settings.max_tokens, begun_with.max_tokens) if it]
     system = storable(begun_with.instructions or "")
+    if asked.output is not None:
+        system = asking_for(asked.output, system)
     rules = GivenRules(
         files=FileRules(model.files, model.model.context_tokens),
         system=system,
@@ -234,6 +317,7 @@ def _request(agent: Agent, model: ConnectedModel, run: HeldRun, asked: RunReques
         tools=tools,
         temperature=begun_with.temperature,
         max_tokens=rules.max_tokens,
+        tool_choice=asked.tool_choice,
         cache_key=run.turn.conversation_id,
     )
 
