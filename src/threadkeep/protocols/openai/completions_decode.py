@@ -148,9 +148,8 @@ def output_schema(body: CreateCompletion) -> Mapping[str, Any] | None:
         case "json_object":
             return {"type": "object"}
         case "json_schema":
-            described = wanted.get("json_schema")
-            schema = described.get("schema") if isinstance(described, dict) else None
-            if isinstance(schema, dict) and len(msgspec.json.encode(schema)) <= MOST_SCHEMA_BYTES:
+            schema = _object(_object(wanted.get("json_schema")).get("schema"))
+            if schema and len(msgspec.json.encode(schema)) <= MOST_SCHEMA_BYTES:
                 return schema
             raise InvalidRequest(
                 f"`json_schema.schema` is a JSON schema of at most {MOST_SCHEMA_BYTES} bytes.",
@@ -162,6 +161,10 @@ def output_schema(body: CreateCompletion) -> Mapping[str, Any] | None:
             )
 
 
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def chosen_tool(body: CreateCompletion) -> str | None:
     """The tool that the model must call, or "" for any; None: it decides."""
     choice = body.tool_choice
@@ -170,8 +173,7 @@ def chosen_tool(body: CreateCompletion) -> str | None:
     names = [str(it.get("name")) for it in body.flat_tools]
     if choice == "required" and names:
         return ""
-    function = choice.get("function") if isinstance(choice, dict) else None
-    name = function.get("name") if isinstance(function, dict) else None
+    name = _object(_object(choice).get("function")).get("name")
     if name in names:
         return str(name)
     raise InvalidRequest(
