@@ -1,7 +1,7 @@
 """What clients of chat completions send, and what it means here. Unknown fields are ignored."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 from msgspec import Meta, Struct
@@ -162,7 +162,7 @@ def output_schema(body: CreateCompletion) -> Mapping[str, Any] | None:
 
 
 def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def chosen_tool(body: CreateCompletion) -> str | None:
