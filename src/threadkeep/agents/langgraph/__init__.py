@@ -8,7 +8,7 @@ except ModuleNotFoundError as exc:
         raise
     raise ModuleNotFoundError(
         f"`threadkeep.agents.langgraph` needs LangGraph; {exc.name} isn't installed. "
-        'Install it: `pip install "threadkeep[langgraph]"`.',
+        'Install it: `python -m pip install "langgraph>=1.2"`.',
         name=exc.name,
     ) from None
 

@@ -5,7 +5,7 @@ try:
 except ModuleNotFoundError as exc:  # pragma: no cover - the tests have it
     raise ModuleNotFoundError(
         "`threadkeep.agents.openai_agents` needs openai-agents 0.24 or newer: "
-        '`pip install "threadkeep[openai-agents]"`.'
+        '`python -m pip install "openai-agents>=0.24"`.'
     ) from exc
 
 from threadkeep.agents.openai_agents.current import ToolEffect

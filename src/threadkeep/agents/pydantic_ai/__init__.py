@@ -5,7 +5,7 @@ try:
 except ImportError as exc:  # pragma: no cover - the tests have it
     raise ImportError(
         "`threadkeep.agents.pydantic_ai` needs pydantic-ai 2.68 or newer: "
-        '`pip install "threadkeep[pydantic-ai]"`.'
+        '`python -m pip install "pydantic-ai-slim>=2.68"`.'
     ) from exc
 
 from threadkeep.agents.pydantic_ai.capability import Durability
