@@ -211,9 +211,20 @@ SUITES = (
         ("examples/orders", "src/threadkeep", "tests/faults", "tests/testing"),
     ),
     Suite(
+        "agents of pydantic-ai, the OpenAI Agents SDK and LangGraph, killed and not",
+        (
+            "tests/agents/test_langgraph.py",
+            "tests/agents/test_openai_agents.py",
+            "tests/agents/test_pydantic_ai.py",
+            "tests/frameworks",
+        ),
+        ("examples", "src/threadkeep", "tests/agents", "tests/faults", "tests/testing"),
+    ),
+    Suite(
         "commands that start servers of their own",
         (
             "tests/cli/test_attaching.py",
+            "tests/cli/test_data_folders.py",
             "tests/cli/test_ingest.py",
             "tests/cli/managing/test_keys.py",
             "tests/cli/test_rerun.py",
