@@ -44,10 +44,11 @@ from threadkeep.imports import threadkeep as threadkeep_exports
 from threadkeep.mcp import policy
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 from threadkeep.protocols.agentx import socket
-from threadkeep.protocols.openai import added_items
+from threadkeep.protocols.openai import added_items, completions_decode
 from threadkeep.retrieval import extract, extraction_process, index
 from threadkeep.runtime import user_events
 from threadkeep.services import briefings, executions, files, gateways, outside, usage
+from threadkeep.services.completions import run_replies
 from threadkeep.services.replies import resumed_turns
 from threadkeep.services.sign_in import attempts
 from threadkeep.storage import executions as stored_runs
@@ -140,6 +141,8 @@ FIXED = {
     "the choices, or the type of the answer": turn.MOST_SCHEMA_BYTES,
     "the name of a scope": turn.MOST_SCOPE_CHARACTERS,
     "model calls of one `turn.run`": turn.MOST_ROUNDS,
+    "model calls with `turn.openai()` at once, of a run on a node": run_replies.MOST_OUTSIDE_CALLS,
+    "the JSON schema of such a call's reply": completions_decode.MOST_SCHEMA_BYTES,
     "text of a file that the agent reads": turn.MOST_READ,
     "a line of an imported Threadkeep export": threadkeep_exports.MOST_LINE_BYTES,
     "passages of a document": extraction_process.MOST_CHUNKS,
