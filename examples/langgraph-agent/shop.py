@@ -1,6 +1,6 @@
 """An order desk written with LangChain, and the one line with which Threadkeep serves it."""
 
-from langchain.agents import create_agent
+from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 

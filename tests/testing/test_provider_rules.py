@@ -279,7 +279,7 @@ def test_valid_requests_are_taken():
 def test_what_a_model_said_comes_back_to_the_responses_api_as_parts():
     body = responses()
     at = next(at for at, it in enumerate(body[I]) if it.get("type") == "reasoning") + 1
-    said = {"role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": []}]}
+    said: Body = {"role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": []}]}
     body[I].insert(at, said)
     check_responses(body)
     put(I, at, "content", 0, "type", value="input_text")(body)

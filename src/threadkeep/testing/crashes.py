@@ -230,7 +230,8 @@ class InProcess:
         agents = [Effects(self._fakes, diary).of(code)]
         given = STORES_EACH.set(True)
         try:
-            async with running_app(model, agents=agents, **{**settings, "data": folder / DATA}) as app:
+            in_folder: dict[str, Any] = {**settings, "data": folder / DATA}
+            async with running_app(model, agents=agents, **in_folder) as app:
                 commits.watch((await app.app.services()).store)
                 yield Life(app.client, crashed.wait, app=app)
         finally:

@@ -552,7 +552,7 @@ class _ResponsesRules(_Rules):
         elif isinstance(content, list):
             self._said(cast("object", content), where)
         else:
-            self.text(cast("object", content), f"{where}.content")
+            self.text(content, f"{where}.content")
 
     def _said(self, parts: object, where: str) -> None:
         """Checks what a model said, as it comes back."""

@@ -265,7 +265,7 @@ def _show(plan: AgentPlan) -> None:
 
 def _rules_of_no_server(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Rules, such as "ask", whose server's name is mistyped: the tools that they mean would run unasked."""
-    settings = cast("Mapping[str, Any]", body.get("settings") or {})
+    settings = cast("Mapping[str, Mapping[str, Any] | None]", body.get("settings") or {})
     servers = {*(settings.get("mcpServers") or {}), PROMPTX, CLIENT}
     for rule in settings.get("tools") or {}:
         server, dot, _ = rule.partition(".")
