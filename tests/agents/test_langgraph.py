@@ -180,7 +180,9 @@ async def test_several_interrupts_are_answered_in_any_order_across_restarts() ->
         (found,) = [it async for it in app.client.agents() if it.engine.key == "asking"]
         conversation = await app.client.create_conversation(found.id)
         started = await app.client.start(conversation.id, "one two three")
-        requests = {it.message: it for it in await waiting(app.client, started.turn_id)}
+        requests: dict[str, Any] = {}
+        while len(requests) < 3:
+            requests = {it.message: it for it in await waiting(app.client, started.turn_id)}
         assert list(requests) == ["one?", "two?", "three?"]
         for topic in ("three", "one", "two"):
             request = requests[f"{topic}?"]
@@ -226,8 +228,7 @@ async def test_a_call_that_needs_approval_can_be_denied() -> None:
         )
         run = await run_agent(agent, "Pay", answers=["deny", "allow"])
         assert run.questions == ["Call pay?", "Call pay?"], mode
-        assert "paid 8" in run.text
-        assert "paid 7" not in run.text
+        assert run.text.count("paid") == 1, mode  # which of the two is asked about first is not told
         assert "denied" in run.text.lower(), run.text
 
 

@@ -13,7 +13,7 @@ from threadkeep.testing import Say, ScriptedModel, UseTool
 from threadkeep.testing.script import Reply
 from threadkeep.testing.scripted_model import Recorded
 
-_ADDRESS = "THREADKEEP_TESTS_MODEL"
+_ADDRESS = "MODEL_OF_THE_TESTS"
 """The variable in which a process finds the server of the test that started it."""
 
 

@@ -51,6 +51,7 @@ async def test_the_example_of_openai_agents_looks_up_hands_over_asks_and_refunds
             case _:
                 return [Say(said.results[-1])]
 
+    sys.modules.pop("shop", None)  # another example's
     (orders,) = load("shop:orders")
     with answering(answer):
         run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)

@@ -1,5 +1,6 @@
 """The shop written with pydantic-ai survives crashes, and remembers on each branch what was said there."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,7 @@ async def test_the_example_of_pydantic_ai_looks_up_asks_and_refunds(monkeypatch:
             case _:
                 return [Say(said.results[-1])]
 
+    sys.modules.pop("shop", None)  # another example's
     (orders,) = load("shop:orders")
     with answering(answer):
         run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)

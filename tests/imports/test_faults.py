@@ -295,8 +295,11 @@ async def test_large_files_need_little_memory(tmp_path: Path):
         file.write("]")
     assert (tmp_path / "large.json").stat().st_size > MEGABYTES * 1_000_000
     (tmp_path / "small.json").write_text(json.dumps([branched()]))
-    small = peak_mb(tmp_path, "import", "small.json", "--user", "alice")
-    assert peak_mb(tmp_path, "import", "large.json", "--user", "bob") - small < MEGABYTES / 2
+    small = peak_mb(tmp_path, "import", "small.json", "--user", "alice", "--data", ".threadkeep")
+    assert (
+        peak_mb(tmp_path, "import", "large.json", "--user", "bob", "--data", ".threadkeep") - small
+        < MEGABYTES / 2
+    )
     async with opened_store(Settings.load({}, data=tmp_path / ".threadkeep")) as store:
         agent = await keep_agent(store)
         for _ in range(6):

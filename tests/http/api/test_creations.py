@@ -57,6 +57,7 @@ UNCOUNTED = {
         "/v1/responses/{response_id}/cancel",
     },
     "nobody has signed in yet": {"/api/sign-in/invitation", "/api/sign-in/invitation/accept"},
+    "a turn that runs asks a model": {"/api/runs/v1/chat/completions"},
     "work on what is there": {
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         "/api/agents/{agent_id}/documents/{document_id}/retry",

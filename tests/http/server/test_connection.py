@@ -7,6 +7,7 @@ import tracemalloc
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,8 @@ async def test_few_requests_may_be_sent_ahead_and_not_many(served: Served):
 
 UPGRADE = b"GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
 WEB_SOCKET = UPGRADE + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+# Headers that are too long, and the like: before, websockets answers nothing, and we a plain 400.
+SAYS_WHY = int(version("websockets").partition(".")[0]) >= 17
 NO_WEB_SOCKETS = {
     "a long header": (431, WEB_SOCKET + b"X: " + b"a" * 9000 + b"\r\n\r\n"),
     "many headers": (431, WEB_SOCKET + b"X: a\r\n" * 200 + b"\r\n"),
@@ -201,7 +204,7 @@ async def test_what_cannot_become_a_web_socket_gets_a_response_and_is_closed(
 ):
     async with served.connect() as line:
         await line.send(sent)
-        assert int((await line.all()).split()[1]) == status
+        assert int((await line.all()).split()[1]) == (status if SAYS_WHY or status == 422 else 400)
     await until(lambda: not served.server.server_state.connections)
 
 

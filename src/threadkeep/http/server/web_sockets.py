@@ -15,6 +15,8 @@ ANY_SIZE = sys.maxsize
 """Disables uvicorn's own limit: ours changes when the client signs in."""
 
 _TOO_BIG = 1009
+_REFUSED = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+"""The answer where websockets has none: before version 17, to headers that are too long and the like."""
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
@@ -41,7 +43,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self._unfinished_bytes += len(data)
         super().data_received(data)
         if not self.handshake_initiated:  # the whole request arrives at once: uvicorn has refused it
-            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.write(b"".join(self.conn.data_to_send()) or _REFUSED)
             self.transport.close()
         elif self._is_too_large:
             self._refuse_or_wait()
