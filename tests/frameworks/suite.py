@@ -1,11 +1,13 @@
 """What every framework's shop has to do, crashed or not."""
 
 import re
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from tests.frameworks.shop import FAKES, FORGOTTEN, REFUND, REFUNDED, REMEMBERED, WHICH
-from threadkeep.agents import Agent
+from threadkeep.agents import Agent, load
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.testing import crash_everywhere, running_app
 from threadkeep.testing.agents import Effects
@@ -93,3 +95,15 @@ async def say(client: Client, conversation_id: str, text: str, **options: Any) -
 def words(text: str) -> str:
     """A text in one line."""
     return " ".join(text.split())
+
+
+_examples: list[ModuleType] = []
+"""Kept for good: otherwise their SDKs' open connections are reported in whichever test runs then."""
+
+
+def load_example() -> Agent:
+    """The agent of the example whose folder is the first of the path; all examples are called `shop`."""
+    sys.modules.pop("shop", None)
+    (orders,) = load("shop:orders")
+    _examples.append(sys.modules.pop("shop"))
+    return orders

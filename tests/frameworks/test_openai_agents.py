@@ -1,6 +1,5 @@
 """The shop written with the OpenAI Agents SDK survives crashes, and remembers what was said on its branch."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from tests.frameworks import suite
 from tests.frameworks.openai_agents_shop import served, served_by_chat_completions
 from tests.frameworks.scripted import Asked, answering, model_url
 from tests.frameworks.shop import FAKES
-from threadkeep.agents import load
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openai-agents"
@@ -38,7 +36,6 @@ async def test_the_example_of_openai_agents_looks_up_hands_over_asks_and_refunds
     monkeypatch.setenv("OPENAI_BASE_URL", model_url())
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
     monkeypatch.syspath_prepend(EXAMPLE)  # type: ignore[reportUnknownMemberType]
-    monkeypatch.delitem(sys.modules, "shop", raising=False)  # another example's
 
     def answer(said: Asked) -> Reply:
         match said.results:
@@ -51,10 +48,8 @@ async def test_the_example_of_openai_agents_looks_up_hands_over_asks_and_refunds
             case _:
                 return [Say(said.results[-1])]
 
-    sys.modules.pop("shop", None)  # another example's
-    (orders,) = load("shop:orders")
+    orders = suite.load_example()
     with answering(answer):
         run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)
-    monkeypatch.delitem(sys.modules, "shop")
     assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."
     assert {"Orders", "Billing"} <= run.steps.keys()

@@ -1,6 +1,5 @@
 """The shop written with pydantic-ai survives crashes, and remembers on each branch what was said there."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ from tests.frameworks import suite
 from tests.frameworks.pydantic_ai_shop import served
 from tests.frameworks.scripted import Asked, answering, model_url
 from tests.frameworks.shop import FAKES
-from threadkeep.agents import load
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pydantic-ai"
@@ -37,8 +35,7 @@ async def test_the_example_of_pydantic_ai_looks_up_asks_and_refunds(monkeypatch:
             case _:
                 return [Say(said.results[-1])]
 
-    sys.modules.pop("shop", None)  # another example's
-    (orders,) = load("shop:orders")
+    orders = suite.load_example()
     with answering(answer):
         run = await run_agent(orders, "Refund order 7.", answers=["allow"], steps=FAKES)
     assert suite.words(run.text) == "Order 7 costs 120 euros. Order 7 is refunded."
