@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import threading
+from typing import Any
 
 import pytest
 
@@ -81,3 +82,20 @@ async def test_a_coroutine_that_a_thread_returns_too_late_is_closed():
     await asyncio.wait([waiting])
     gate.set()
     await until(lambda: inspect.getcoroutinestate(late) == inspect.CORO_CLOSED)
+
+
+async def test_a_coroutine_that_a_thread_returns_as_its_caller_is_cancelled_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pool, coroutine = Threads("t", 1), asyncio.sleep(0)
+    settle = threads._Job._settle  # pyright: ignore[reportPrivateUsage]
+
+    def settle_and_cancel(*given: Any) -> None:
+        settle(*given)
+        waiting.cancel()  # before the caller has run again
+
+    monkeypatch.setattr(threads._Job, "_settle", settle_and_cancel)  # pyright: ignore[reportPrivateUsage]
+    waiting = asyncio.create_task(pool.run(None, lambda: coroutine))
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    assert inspect.getcoroutinestate(coroutine) == inspect.CORO_CLOSED

@@ -6,7 +6,6 @@ import inspect
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,18 +34,25 @@ class _Job:
 
     def deliver(self, value: Any, error: BaseException | None) -> None:
         """Passes it on to what waits."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        try:
             self.loop.call_soon_threadsafe(self._settle, value, error)
+        except RuntimeError:  # the loop is closed: nobody waits
+            _close(value)
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         if self.returned.done():
-            if inspect.iscoroutine(value):
-                value.close()  # nobody awaits it any more
+            _close(value)
             return
         if error is None:
             self.returned.set_result(value)
         else:
             self.returned.set_exception(error)
+
+
+def _close(value: Any) -> None:
+    """Drops what a function returned: if that is a coroutine, nobody awaits it any more."""
+    if inspect.iscoroutine(value):
+        value.close()
 
 
 class Threads:
@@ -68,6 +74,10 @@ class Threads:
         self._add(job)
         try:
             return await job.returned
+        except asyncio.CancelledError:
+            if job.returned.done() and not job.returned.cancelled() and job.returned.exception() is None:
+                _close(job.returned.result())  # it came in the same moment
+            raise
         finally:
             self._forget(job)
 

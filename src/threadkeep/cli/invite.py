@@ -81,7 +81,7 @@ def _place(settings: Settings) -> str:
 async def _create(
     settings: Settings, given: argparse.Namespace
 ) -> tuple[NewInvitation | None, KnownUser | None]:
-    """The invitation, if one was made, and whom it is for, if they exist."""
+    """The invitation, if one was made, and the person it is for, if they exist."""
     async with store_beside_server(settings) as store:
         sessions = Sessions(store, system_clock)
         invitations = Invitations(store, sessions, settings.sign_in_rules, system_clock)
