@@ -629,6 +629,25 @@ async def test_tools_of_servers_are_called_and_their_results_returned():
     assert [it.tool_name for it in turn.events if isinstance(it, ToolCalled)] == ["adds"]
 
 
+async def test_the_first_model_call_of_a_run_is_offered_the_tools_of_servers():
+    @agent()
+    async def sums(turn: Turn):
+        return await turn.run()
+
+    asks: list[Step] = [ToolUse("call_1", "adds", {"a": 1, "b": 2}), ModelStopped("tool_use")]
+    turn = CodeTurn(
+        [sums],
+        "1 + 2?",
+        tools=InMemoryTools(adds=adds),
+        gateway=lambda: InMemoryGateway(asks, [TextDelta("3"), ModelStopped("end_turn")]),
+    )
+    await turn.run()
+    assert turn.model is not None
+    assert [[it.name for it in request.tools] for request in turn.model.requests] == [["adds"], ["adds"]]
+    assert [it.status for it in turn.events if isinstance(it, ToolResultStored)] == ["ok"]
+    assert turn.shown == "3"
+
+
 async def test_code_that_raises_fails_without_its_words():
     @agent()
     async def breaks(turn: Turn):

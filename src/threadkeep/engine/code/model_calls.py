@@ -18,6 +18,7 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.running import RunningCode
+from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.engine.model_call import ModelCall
@@ -46,8 +47,9 @@ from threadkeep.wire.programs import (
 class ModelCalls:
     """Carries out a program's model calls, also several at once."""
 
-    def __init__(self, code: RunningCode) -> None:
+    def __init__(self, code: RunningCode, tools: ToolCalls) -> None:
         self._code = code
+        self._tools = tools
         made = ModelMessage("assistant", tuple(ToolUseBlock(id_, "", {}) for id_ in code.state.calls))
         self._ids = CallIds((made,), code.around.tools.taken_ids)
 
@@ -67,6 +69,8 @@ class ModelCalls:
         number = code.model_call_number(begun)
         asking = ModelAsking(models, spending, unreported=None)
         try:
+            if claim.server_tools:
+                await self._tools.open()
             request = self._asked(claim)
             code.outlet.emit(code.receipts.receipt(number, asking.model, request))
             reply = await self._reply(claim, begun, asking, await self._with_files(request))

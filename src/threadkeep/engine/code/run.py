@@ -185,7 +185,7 @@ class _Serving:
         self._program = code.around.program
         self._steps = Steps(code)
         self._tools = ToolCalls(code, self._steps)
-        self._models = ModelCalls(code)
+        self._models = ModelCalls(code, self._tools)
         self._takes = Takes(code, self._tools)
         self._attachments = Attachments(code)
         self._shown = ShownOutput(code.state.shown)
