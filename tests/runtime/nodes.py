@@ -52,13 +52,24 @@ class Nodes:
         alone: bool = False,
         unknown: str = "",
         programs: Programs | None = None,
+        built_in: Programs | None = None,
         metrics: Metrics | None = None,
     ) -> Node:
         """Another node, which may not know a model."""
         store = faulty(self.store, self.database, log=log, beginning=beginning, turns=turns)
         bus = bus or LocalBus()
         events, metrics = UserEvents(bus), metrics or Metrics()
-        node = Node(store, bus, events, clock, metrics, Loops(), alone=alone, programs=programs)
+        node = Node(
+            store,
+            bus,
+            events,
+            clock,
+            metrics,
+            Loops(),
+            alone=alone,
+            programs=programs,
+            built_in=built_in,
+        )
         node.runner.resume_with(GivesUp(unknown))
         self.made.append(node)
         return node

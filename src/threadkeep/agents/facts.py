@@ -69,6 +69,11 @@ class TurnFacts:
         return self._start.client_tools
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """What a built-in program knows of its agent, as that is now; empty for all others."""
+        return self._start.settings
+
+    @property
     def is_suspending(self) -> bool:
         """Whether the turn is about to wait for its user: its function will start again from the top."""
         return self._run.cancelled == "pause"

@@ -8,6 +8,7 @@
     adapters.py   all of these, opened
     tools.py      our own tools beside those of the servers
     programs.py   the agents that are programs
+    built_in.py   our own programs, for agents without code
     providers.py  the providers with which people sign in
     jobs.py       work beside requests
     services.py   the services

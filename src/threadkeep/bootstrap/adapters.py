@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from threadkeep.agents import Agent as CodeAgent
 from threadkeep.agents import LocalPrograms
+from threadkeep.bootstrap.built_in import built_in_programs
 from threadkeep.bootstrap.documents import build_embedder
 from threadkeep.bootstrap.limits import build_allowances, build_spending
 from threadkeep.bootstrap.models import build_models
@@ -50,6 +51,8 @@ class Adapters:
     """Whether no other node works on the database."""
     programs: LocalPrograms
     """The agents in code of this process."""
+    built_in: LocalPrograms
+    """Our own programs, in a thread of their own."""
     run_tokens: RunTokens
     address: OwnAddress
     on_program: Callable[[], None]
@@ -82,6 +85,8 @@ async def open_adapters(
         opened.push_async_callback(embedder.close)
     programs = LocalPrograms(agents)
     opened.push_async_callback(programs.close)
+    built_in = LocalPrograms(built_in_programs(settings))
+    opened.push_async_callback(built_in.close)
     return Adapters(
         store=store,
         jobs=SqlJobs(database),
@@ -97,6 +102,7 @@ async def open_adapters(
         loops=loops,
         alone=database.dialect == "sqlite",
         programs=programs,
+        built_in=built_in,
         run_tokens=RunTokens(box),
         address=address,
         on_program=environment.on_program,

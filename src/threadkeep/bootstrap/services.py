@@ -167,6 +167,7 @@ def _build_node(settings: Settings, adapters: Adapters, background: Background) 
         zone=settings.zone,
         priced=adapters.spending.priced,
         programs=adapters.programs,
+        built_in=adapters.built_in,
     )
 
 

@@ -18,6 +18,9 @@ DEFAULT_ROLE_ID = "assistant"
 MOST_NAME_CHARACTERS = 100
 DAY_S = 24 * 60 * 60
 
+BUILT_IN = "threadkeep:"
+"""What the keys of our own programs begin with: no key of an agent in code has a colon."""
+
 _NO_SERVERS: Mapping[str, McpServer] = {}
 _NO_RULES: Mapping[str, ToolRule] = {}
 
@@ -322,6 +325,16 @@ class Agent:
             if len(text) > most:
                 raise InvalidRequest(f"`{param}` can have at most {most} characters.", param=param)
             check_storable(text, param)
+
+    @property
+    def program(self) -> str | None:
+        """The key of the program that runs its turns: its own code, or one of ours; None if our loop does."""
+        return self.code.key if self.code is not None else None
+
+    @property
+    def program_settings(self) -> Mapping[str, Any]:
+        """What a program of ours that runs its turns needs to know of it."""
+        return {}
 
     @property
     def timeout_s(self) -> float:

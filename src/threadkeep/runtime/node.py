@@ -54,6 +54,7 @@ class Node:
         zone: tzinfo = UTC,
         priced: Priced = at_no_price,
         programs: Programs | None = None,
+        built_in: Programs | None = None,
     ) -> None:
         self.id = new_uuid()
         self._store = store
@@ -80,7 +81,9 @@ class Node:
         )
         turn_ends = TurnEnds(store, self._writer, self._signals, clock, metrics, priced)
         steering = SteeringMessages(store, self._writer, self._signals, clock)
-        self.programs = NodePrograms(self.id, store.programs, self._running.count_by_program, programs)
+        self.programs = NodePrograms(
+            self.id, store.programs, self._running.count_by_program, programs, built_in
+        )
         self.runner = Runner(
             self.id,
             store,

@@ -1,15 +1,24 @@
-"""The programs that this node can run, and what it tells the other nodes about them."""
+"""The programs that this node can run, and what it tells the other nodes about them.
+
+Some are built in: programs of ours that run the turns of agents without code of their own, over the same
+`turn`. Every node of a release has them, so nobody tells the others, no row in `tk_agents` is theirs, and no
+operator sees them among the workers. A turn that needs one has its key, which begins with `BUILT_IN`, and its
+version, so that during a rolling deploy it waits for a node that has it. What it must know of its agent is in
+the `settings` of its start. They have a thread of their own, which starts with the first of their turns:
+code of the operator that blocks doesn't keep them from running.
+"""
 
 import asyncio
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from threadkeep.domain.agent import ABSENT, BlockedLoop, Code, Served, WorkerState
+from threadkeep.domain.agent import ABSENT, BUILT_IN, BlockedLoop, Code, Served, WorkerState
 from threadkeep.domain.turn import TurnCode
-from threadkeep.engine.code.programs import Programs
+from threadkeep.engine.code.programs import ProgramRun, Programs
 from threadkeep.storage.code.programs import SqlPrograms
 from threadkeep.version import __version__
+from threadkeep.wire.programs import ProgramLost, Start
 
 SEEN_EVERY_S = 3.0
 """How often a node says that it is there: a program that wasn't seen for READY_MS counts as absent."""
@@ -26,11 +35,13 @@ class NodePrograms:
         store: SqlPrograms,
         running: Callable[[], Mapping[str, int]],
         programs: Programs | None = None,
+        built_in: Programs | None = None,
     ) -> None:
         self._node_id = node_id
         self._store = store
         self._running = running
         self._programs = programs
+        self._built_in = built_in
         self._seen_at = -SEEN_EVERY_S
         self._is_open = True
         self._told_open: bool = False
@@ -39,7 +50,13 @@ class NodePrograms:
 
     @property
     def codes(self) -> Sequence[Code]:
-        """What this node can run now; nothing once it is closing, or while they are stuck."""
+        """What this node can run now; nothing once it is closing."""
+        built_in = self._built_in.codes if self._built_in is not None and self._is_open else ()
+        return (*self._open, *built_in)
+
+    @property
+    def _open(self) -> Sequence[Code]:
+        """The operator's programs that it can run now: none while they are stuck."""
         return self._own if self._is_open and self.stuck is None else ()
 
     @property
@@ -54,13 +71,21 @@ class NodePrograms:
 
     @property
     def port(self) -> Programs | None:
-        """Runs them; None if this node has none."""
+        """Runs the operator's; None if this node has none."""
         return self._programs
+
+    def start(self, start: Start) -> ProgramRun:
+        """Runs a program for a turn."""
+        programs = self._built_in if start.agent.startswith(BUILT_IN) else self._programs
+        if programs is None:
+            raise ProgramLost(f"Agent {start.agent!r} doesn't run here.")
+        return programs.start(start)
 
     @property
     def running(self) -> Mapping[str, int]:
-        """How many turns of each program run here."""
-        return {**{code.key: 0 for code in self._own}, **self._running()}
+        """How many turns of each of the operator's programs run here."""
+        running = self._running()
+        return {code.key: running.get(code.key, 0) for code in self._own}
 
     def code_for(self, key: str) -> TurnCode:
         """What a turn that begins now needs: our version of the code, or any if we have none."""
@@ -91,7 +116,7 @@ class NodePrograms:
 
     async def note_seen(self) -> None:
         """Tells the other nodes what this one can run, and how it is, unless it did so a moment ago."""
-        now, is_open = time.monotonic(), bool(self.codes)
+        now, is_open = time.monotonic(), bool(self._open)
         if self._own and (now - self._seen_at >= SEEN_EVERY_S or is_open is not self._told_open):
             self._seen_at, self._told_open = now, is_open
             async with self._telling:
@@ -107,7 +132,7 @@ class NodePrograms:
     def _state(self) -> WorkerState:
         blocked = self._programs.blocked if self._programs is not None else None
         return WorkerState(
-            is_open=bool(self.codes),
+            is_open=bool(self._open),
             name=socket.gethostname(),
             sdk=f"threadkeep {__version__}",
             running=self._running(),

@@ -398,9 +398,11 @@ class Start(Struct, frozen=True, omit_defaults=True, tag="start"):
     """Opens the server's models to this run; none if the server has no secret key."""
     url: str = ""
     """Where this process reaches the server's API; none if nobody knows."""
+    settings: dict[str, Any] = {}
+    """What a program that is built in needs to know of its agent, as that is now."""
 
     def __repr__(self) -> str:
-        """Without the token, or anything of the user's."""
+        """Without the token, or anything of the user's or the agent's."""
         return f"Start(turn={self.turn!r}, run={self.run})"
 
 

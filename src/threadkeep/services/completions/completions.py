@@ -81,7 +81,7 @@ class Completions:
 
         `model` is to reply, among those that the agent offers; by default the agent's own.
         """
-        if agent.code is not None:  # no model must answer in its place
+        if agent.program is not None:  # no model must answer in its place
             raise InvalidRequest(
                 "This agent is a program, and programs run in conversations only: use the Responses API with "
                 "`store: true`, or another API.",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from threadkeep.aside import LogWork
-from threadkeep.domain.agent import Agent
+from threadkeep.domain.agent import BUILT_IN, Agent
 from threadkeep.domain.conversation import Conversation
 from threadkeep.domain.events import Done, Failed, LogChunk, Terminal, TurnEvent
 from threadkeep.domain.turn import Turn
@@ -62,7 +62,7 @@ class CodeChecks:
         """
         state, end = await self._read(turn)
         code = self._starts.code_of(turn)
-        if code is None or end is None or not _is_of_program(end):
+        if code is None or code.key.startswith(BUILT_IN) or end is None or not _is_of_program(end):
             return None
         start = await self._starts.prepare(user, turn, conversation, state, code, run=NO_RUN, is_check=True)
         program = self._starts.run(start)

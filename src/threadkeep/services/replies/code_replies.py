@@ -92,7 +92,14 @@ class CodeReplies:
         try:
             model = self._replies.model_of(turn, NEW_TURN)
             start = await self._starts.prepare(
-                user, turn, held.conversation, state, code, run=held.fence, attempt=held.attempts
+                user,
+                turn,
+                held.conversation,
+                state,
+                code,
+                run=held.fence,
+                attempt=held.attempts,
+                settings=agent.program_settings,
             )
             prepared = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:

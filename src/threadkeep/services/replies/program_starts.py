@@ -1,6 +1,8 @@
 """Starts programs for turns: with what the turn began with, and the state that it continues from."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -32,7 +34,7 @@ class ProgramStarts:
     def code_of(self, turn: Turn) -> Code | None:
         """The code that runs a turn on this node: of the version that began it, else a higher one."""
         needed = turn.code
-        if needed is None or self._programs.port is None:
+        if needed is None:
             return None
         fitting = (it for it in self._programs.codes if it.key == needed.key)
         return next((it for it in fitting if it.version >= (needed.version or 0)), None)
@@ -48,6 +50,7 @@ class ProgramStarts:
         run: int,
         attempt: int = 0,
         is_check: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> Start:
         """What a run of a program begins with."""
         message = await self._store.messages.get(conversation.id, turn.user_message_id)
@@ -67,12 +70,13 @@ class ProgramStarts:
             saved={scope: await self._value(turn, it.value, it.ref) for scope, it in state.saved.items()},
             is_check=is_check,
         )
-        return msgspec.structs.replace(start, token=token or "", url=self._address.url or "")
+        return msgspec.structs.replace(
+            start, token=token or "", url=self._address.url or "", settings=dict(settings or {})
+        )
 
     def run(self, start: Start) -> ProgramRun:
         """Runs a program's function from the top."""
-        assert self._programs.port is not None
-        return self._programs.port.start(start)
+        return self._programs.start(start)
 
     async def _described(self, user: User) -> User:
         """A user as their last sign-in described them: a key, or another node, doesn't say."""

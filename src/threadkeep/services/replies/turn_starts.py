@@ -192,16 +192,16 @@ class TurnStarts:
 
     def _with_code(self, agent: Agent, begun: BegunTurn) -> BegunTurn:
         """A turn that needs its agent's program, if that is one; which models that asks, its calls say."""
-        if agent.code is None:
+        if agent.program is None:
             return begun
-        turn = replace(begun.turn, code=self.programs.code_for(agent.code.key))
+        turn = replace(begun.turn, code=self.programs.code_for(agent.program))
         return replace(begun, turn=turn, assistant_message=replace(begun.assistant_message, model=None))
 
     async def _check_present(self, agent: Agent) -> None:
         """Refuses a turn of a program that nobody has run lately: it would wait in vain."""
-        if agent.code is not None and not await self.programs.is_awaited(agent.code.key):
+        if agent.program is not None and not await self.programs.is_awaited(agent.program):
             raise AgentAbsent(
-                f"The agent's program ({agent.code.key}) isn't running. Try again when it is connected."
+                f"The agent's program ({agent.program}) isn't running. Try again when it is connected."
             )
 
     def check_open(self) -> None:
