@@ -10,6 +10,9 @@ from threadkeep.agents import Agent, Turn, agent
 from threadkeep.engine.code.claims import Diverged
 from threadkeep.testing.waiting import until
 
+PASSES = 8
+"""How often a branch waits for others before it asks for its first step."""
+
 
 async def quote(text: str) -> str:
     await asyncio.sleep(random.choice([0, 0, random.random() / 200]))
@@ -18,6 +21,11 @@ async def quote(text: str) -> str:
 
 async def fail(text: str) -> str:
     raise ValueError(text)
+
+
+async def pause(text: str) -> str:
+    await asyncio.sleep(0.005)
+    return text
 
 
 async def slow(text: str) -> str:
@@ -95,13 +103,35 @@ async def groups(turn: Turn) -> str:
 
 
 @agent()
+async def races_with_one_that_asks_late(turn: Turn) -> str:
+    async def late() -> str:
+        for _ in range(PASSES):  # as a framework does that prepares a call
+            await asyncio.wait([asyncio.gather(asyncio.sleep(0), asyncio.sleep(0))])
+        return await turn.step(slow, "late", effect="read")
+
+    first = asyncio.create_task(turn.step(pause, "first", effect="read"))
+    second = asyncio.create_task(late())
+    await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    return await turn.step(quote, first.result(), effect="idempotent")
+
+
+@agent()
 async def asks_and_writes(turn: Turn) -> str:
     first, second = await asyncio.gather(turn.step(quote, "a", effect="read"), turn.ask("Which?"))
     await turn.say(f"{first} {second}.")
     return await turn.step(quote, f"{first}{second}", effect="write")
 
 
-TIMING = [races, takes_too_long, works_in_the_background, takes_as_completed, groups]
+TIMING = [
+    races,
+    takes_too_long,
+    works_in_the_background,
+    takes_as_completed,
+    groups,
+    races_with_one_that_asks_late,
+]
 
 
 @pytest.mark.parametrize("it", TIMING, ids=lambda it: it.key)

@@ -1,6 +1,5 @@
 """What one run of an SDK's agent shares with its models, tools and guardrails."""
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
@@ -40,8 +39,6 @@ class Running:
     """Tells runs apart; those of agents that are tools have that of the run that called them."""
     at_end: list[Callable[[], Awaitable[None]]] = field(default_factory=list[Callable[[], Awaitable[None]]])
     """What is done when it has ended."""
-    has_asked: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set by the first model call."""
 
 
 running: ContextVar[Running | None] = ContextVar("running", default=None)

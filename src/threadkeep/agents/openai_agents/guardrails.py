@@ -1,9 +1,7 @@
 """Guardrails of the SDK as recorded steps: what they call, such as a model, is called once."""
 
-import asyncio
 import inspect
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any, cast
 
 from agents import (
@@ -19,12 +17,9 @@ from agents import (
 )
 from pydantic import BaseModel
 
-from threadkeep.agents.openai_agents.current import Running, recording, step_name
+from threadkeep.agents.openai_agents.current import recording, step_name
 from threadkeep.agents.openai_agents.values import as_stored
 from threadkeep.agents.values import Unstorable, plain
-
-MOST_WAIT_S = 2.0
-"""How long a guardrail waits for a model call that may never come, because something else has failed."""
 
 Guardrail = InputGuardrail[Any] | OutputGuardrail[Any] | ToolInputGuardrail[Any] | ToolOutputGuardrail[Any]
 
@@ -38,14 +33,13 @@ def record_guardrails(guardrails: Iterable[Guardrail]) -> None:
             if isinstance(guardrail, ToolInputGuardrail | ToolOutputGuardrail):
                 function = _of_tool(name, changed.guardrail_function)
             else:
-                is_beside = isinstance(guardrail, InputGuardrail) and guardrail.run_in_parallel
-                function = _of_agent(name, changed.guardrail_function, is_beside=is_beside)
+                function = _of_agent(name, changed.guardrail_function)
             function._threadkeep_recorded = True
             changed.guardrail_function = function
             changed.name = name
 
 
-def _of_agent(name: str, function: Any, *, is_beside: bool) -> Any:
+def _of_agent(name: str, function: Any) -> Any:
     async def check(context: RunContextWrapper[Any], agent: Agent[Any], checked: Any) -> Any:
         if (now := recording()) is None:
             return await _called(function, context, agent, checked)
@@ -54,8 +48,6 @@ def _of_agent(name: str, function: Any, *, is_beside: bool) -> Any:
             output = await _called(function, context, agent, checked)
             return [_info(output.output_info), bool(output.tripwire_triggered)]
 
-        if is_beside:
-            await _until_asked(now[1])
         key = [agent.name, _content(checked)]
         info, is_triggered = await now[0].step(run, name=step_name(name), key=key, effect="idempotent")
         return GuardrailFunctionOutput(output_info=info, tripwire_triggered=is_triggered)
@@ -77,17 +69,6 @@ def _of_tool(name: str, function: Any) -> Any:
         return ToolGuardrailFunctionOutput(output_info=info, behavior=behavior)
 
     return check
-
-
-async def _until_asked(run: Running) -> None:
-    """Waits for the model call beside which a guardrail runs.
-
-    When a turn runs again, its guardrail's result is there at once. If it ended the run before the model was
-    asked, as it hadn't the first time, the code would seem to have changed.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(MOST_WAIT_S):
-            await run.has_asked.wait()
 
 
 async def _called(function: Any, *args: Any) -> Any:

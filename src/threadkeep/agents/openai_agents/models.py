@@ -93,7 +93,6 @@ class _RecordedModel:
                     if is_shown or not isinstance(piece, str | Thought):
                         yield piece
 
-        run.has_asked.set()
         kept: Any = await turn.step(ask, name=step_name(run.agent), key=asked.content, effect="idempotent")
         run.replies += 1
         run.said = _text(kept["output"]) if is_shown else ""
