@@ -17,17 +17,22 @@ import pytest
 from msgspec.structs import replace
 
 from tests.conftest import TEMPLATE, secret_key_for
-from tests.making import ALICE, NOW
+from tests.making import ALICE, NOW, keep_agent
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server, environment
 from threadkeep import Settings
 from threadkeep.cli import main
 from threadkeep.doctor import examine, installed
 from threadkeep.doctor.finding import Finding
-from threadkeep.domain.agent import AuditEntry
-from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.agent import AgentSettings, AuditEntry
+from threadkeep.domain.ids import InvitationId, KeyId, UserId, new_uuid
+from threadkeep.domain.key import Key, Scope
 from threadkeep.domain.model import GatewayConfig, GatewayKind, ListedModel
 from threadkeep.domain.secret import Secret
+from threadkeep.domain.sign_in.session import Invitation
+from threadkeep.domain.times import LATEST_MS
+from threadkeep.domain.tool_rules import ToolAccess, ToolRule
+from threadkeep.domain.user import UserRole
 from threadkeep.extras import adding
 from threadkeep.mcp.processes.sandbox import sandbox_kinds
 from threadkeep.ports.gateways import SavedGateway
@@ -188,6 +193,72 @@ async def test_model_that_a_budget_refuses_is_named(tmp_path: Path, nowhere: str
     all_priced = replace(work, models=work.models[1:])
     (told,) = (await found(settings(tmp_path, gateways={"work": all_priced}, user_budget_day="1")))["budgets"]
     assert told.verdict == "ok"
+
+
+async def test_budgets_of_agents_and_keys_are_told_with_rules_and_open_invitations(
+    tmp_path: Path, nowhere: str, database_url: str
+):
+    work = GatewayTable(kind="openai", url=nowhere, models=("small",))
+    given = settings(
+        tmp_path, gateways={"work": work}, database_url=database_url, secret_key=secret_key_for(database_url)
+    )
+    database = await open_database(database_url)
+    store = await store_on(database, SecretBox([]))
+    rules = {"tme.*": ToolRule(access=ToolAccess.ASK), "charts.*": ToolRule(access=ToolAccess.ASK)}
+    for name, of in (
+        ("Spender", AgentSettings(budget_month="5")),
+        ("Ruled", AgentSettings(tools=rules)),
+        ("Plain", AgentSettings()),
+    ):
+        await keep_agent(store, name=name, settings=of)
+    for name, budget, expires_at in (("CI", 5, None), ("free", None, None), ("over", 5, 1)):
+        key = Key(
+            id=KeyId(new_uuid()),
+            user_id=ALICE,
+            name=name,
+            prefix="tk_",
+            scopes=(Scope.CHAT,),
+            agents=None,
+            is_admin=False,
+            may_run_programs=False,
+            budget_month=budget,
+            created_at=NOW,
+            expires_at=expires_at,
+        )
+        assert await store.keys.add(key, name, AuditEntry(new_uuid(), NOW, ALICE, "key", None, {}), most=9)
+    ann = UserId("invited:ann")
+    invitation = Invitation(
+        id=InvitationId(new_uuid()),
+        user_id=ann,
+        role=UserRole.ADMIN,
+        invited_by=None,
+        created_at=NOW,
+        expires_at=LATEST_MS,
+    )
+    await store.invitations.add(invitation, "", AuditEntry(new_uuid(), NOW, ALICE, "invite", None, {}))
+    await database.close()
+    looked = await found(given)
+    agents, keys = looked["budgets"]
+    assert (agents.verdict, keys.verdict) == ("problem", "problem")
+    assert agents.message.startswith("Agents have a budget (Spender), so that they can't use")
+    assert keys.message.startswith(f"API keys have a budget (CI of {ALICE}), so that")
+    assert all(it.message.endswith("work/small.") for it in (agents, keys))
+    (rule,) = looked["tool rules"]
+    assert (rule.verdict, "Ruled: tme.* changes nothing" in rule.message) == ("warning", True)
+    assert "invitations" not in looked
+    (invited,) = [it async for it in examine(given, {}, internet=True) if it.check == "invitations"]
+    assert invited.verdict == "warning"
+    assert "invited:ann (an admin) until 9999-12-31" in invited.message
+
+
+async def test_folder_that_somebody_names_and_that_does_not_exist_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (told,) = (await found(settings(tmp_path)))["data folder"]
+    assert (told.verdict, "data doesn't exist" in told.message) == ("warning", True)
+    (told,) = (await found(Settings.load({})))["data folder"]
+    assert (told.verdict, told.message.endswith("will be created at the first start.")) == ("ok", True)
 
 
 async def test_wrong_password_in_a_file_names_the_file(tmp_path: Path, nowhere: str):

@@ -232,7 +232,7 @@ def test_page_for_the_internet_followed_to_the_letter_leaves_nothing_to_do(
     lacking |= set() if sandbox_kinds() else {"sandbox"}
     assert {it["check"] for it in found if it["verdict"] == "problem"} == lacking
     assert not [it for it in found if it["verdict"] == "warning" and it["check"] in points]
-    assert points == {it.check for it in check_internet(DEFAULTS)} | {"data folder", "sandbox"}
+    assert points == {it.check for it in check_internet(DEFAULTS)} | {"data folder", "sandbox", "invitations"}
     assert points <= {it["check"] for it in found}
 
 

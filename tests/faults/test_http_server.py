@@ -83,7 +83,7 @@ def test_server_starts_responds_and_ends_in_good_order(
     assert "Traceback" not in server.output
     assert "this account is the user `local`" in server.output
     files = sorted(path.name for path in (tmp_path / "data").iterdir())
-    assert files == ["secret.key", "threadkeep.db", "threadkeep.lock", "token"]
+    assert files == [".gitignore", "secret.key", "threadkeep.db", "threadkeep.lock", "token"]
     again = serve()
     with again.client() as client:
         assert client.get(f"/api/conversations/{id_}").json()["title"] == "t"

@@ -15,12 +15,12 @@ from threadkeep.doctor.database import (
 from threadkeep.doctor.finding import Finding
 from threadkeep.doctor.folder import check_folder
 from threadkeep.doctor.installed import check_extras, check_page
-from threadkeep.doctor.internet import check_internet
+from threadkeep.doctor.internet import check_internet, check_invitations
 from threadkeep.doctor.model import check_models
 from threadkeep.doctor.prices import check_prices
 from threadkeep.doctor.providers import check_providers
 from threadkeep.doctor.sandbox import check_sandbox, check_workers
-from threadkeep.doctor.servers import check_roles, check_servers
+from threadkeep.doctor.servers import check_roles, check_rules, check_servers
 from threadkeep.doctor.settings import check_settings
 from threadkeep.domain.errors import SettingsError, StorageError
 from threadkeep.settings import Settings
@@ -69,7 +69,10 @@ async def examine(
     if inspection is not None:
         async for finding in check_servers(settings, inspection):
             yield finding
+        for finding in check_rules(inspection):
+            yield finding
     for finding in (*check_roles(settings), check_page(), *check_extras(settings)):
         yield finding
-    for finding in check_internet(settings) if internet else ():
-        yield finding
+    if internet:
+        for finding in (*check_internet(settings), check_invitations(inspection)):
+            yield finding

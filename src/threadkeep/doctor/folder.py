@@ -9,7 +9,7 @@ from pathlib import Path
 
 from threadkeep.doctor.finding import Finding
 from threadkeep.domain.data_folder import LOCK
-from threadkeep.settings import PREFIX, Settings
+from threadkeep.settings import PREFIX, USUAL_DATA, Settings
 
 MUCH_DISK, LITTLE_DISK = 1_000_000_000, 100_000_000
 
@@ -20,8 +20,7 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
     if not folder.exists():
         parent = next(it for it in folder.absolute().parents if it.exists())
         if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
-            when = "at the first start" if settings.on_sqlite else "with the first agent or file"
-            yield Finding("data folder", "ok", f"{folder} will be created {when}.")
+            yield _missing(folder, settings)
             yield _disk(parent, settings)
         else:
             yield Finding(
@@ -43,6 +42,21 @@ def check_folder(settings: Settings) -> Iterator[Finding]:
         used = f"; {_holder(folder)}" if settings.on_sqlite else ""
         yield Finding("data folder", "ok", f"{folder} belongs to this user{used}.")
     yield _disk(folder, settings)
+
+
+def _missing(folder: Path, settings: Settings) -> Finding:
+    """One that nobody named comes by itself; a named one may be mistyped, and then nothing was checked."""
+    if not settings.on_sqlite:
+        return Finding("data folder", "ok", f"{folder} will be created with the first agent or file.")
+    if folder == USUAL_DATA:
+        message = f"{folder.absolute()} will be created at the first start."
+        return Finding("data folder", "ok", message)
+    return Finding(
+        "data folder",
+        "warning",
+        f"{folder.absolute()} doesn't exist, so that there is no data to check.",
+        f"Correct --data or {PREFIX}DATA if a server has run. Otherwise, its first start creates the folder.",
+    )
 
 
 def _holder(folder: Path) -> str:

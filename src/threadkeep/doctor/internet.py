@@ -4,8 +4,12 @@ import os
 from collections.abc import Iterator
 
 from threadkeep.doctor.finding import Finding, Verdict
+from threadkeep.domain.sign_in.session import Invitation
+from threadkeep.domain.times import time_in
+from threadkeep.domain.user import UserRole
 from threadkeep.loopback import is_loopback
 from threadkeep.settings import PREFIX, Settings
+from threadkeep.storage.inspection import Inspection
 
 _PACKAGES = {"npx", "uvx"}
 _ROOT = 0
@@ -16,6 +20,22 @@ def check_internet(settings: Settings) -> Iterator[Finding]:
     yield from _who_gets_in(settings)
     yield from _what_runs(settings)
     yield from _what_is_spent(settings)
+
+
+def check_invitations(inspection: Inspection | None) -> Finding:
+    """Whose links would sign somebody in who found them."""
+    found = inspection.open_invitations if inspection else ()
+    return _point(
+        "invitations",
+        None if found else "No invitation is open.",
+        otherwise=f"Whoever has one of these links signs in with it: {', '.join(map(_invited, found))}.",
+        advice="Withdraw those that nobody needs, in the list of users.",
+    )
+
+
+def _invited(it: Invitation) -> str:
+    role = " (an admin)" if it.role is UserRole.ADMIN else ""
+    return f"{it.user_id}{role} until {time_in(it.expires_at):%Y-%m-%d %H:%M} UTC"
 
 
 def _who_gets_in(settings: Settings) -> Iterator[Finding]:

@@ -1,6 +1,6 @@
 """Whether every model has a price where there are budgets: without one, a budget refuses the model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from threadkeep.bootstrap import connect, gateway_configs
 from threadkeep.doctor.finding import Finding
@@ -14,8 +14,9 @@ MOST_NAMED = 10
 
 
 async def check_prices(settings: Settings, inspection: Inspection | None) -> list[Finding]:
-    """Names the models that users with a budget can't use."""
-    if not any(parse_amount(it) for it in (settings.user_budget_day, settings.user_budget_month)):
+    """Names the models that a budget refuses, and whose budget it is: everybody's, an agent's or a key's."""
+    limited = [*_limited(settings, inspection)]
+    if not limited:
         return []
     saved = [it.config for it in inspection.gateways] if inspection else []
     unpriced: list[str] = []
@@ -23,17 +24,37 @@ async def check_prices(settings: Settings, inspection: Inspection | None) -> lis
         unpriced += [f"{config.name}/{name}" for name in await _unpriced(settings, config)]
     if not unpriced:
         return [Finding("budgets", "ok", "Every model has a price.")]
-    named = ", ".join(unpriced[:MOST_NAMED]) + (" and others" if len(unpriced) > MOST_NAMED else "")
+    price = (
+        "Set the price on the page of models, with `threadkeep model connect --price`, or in "
+        "[gateways.NAME] of the settings file."
+    )
+    models = _named(unpriced)
     return [
         Finding(
-            "budgets",
-            "problem",
-            f"Users have a budget, so that nobody can use a model without a price: {named}.",
-            "Set the price on the page of models, with `threadkeep model connect --price`, or in "
-            f"[gateways.NAME] of the settings file. Or unset {PREFIX}USER_BUDGET_DAY and "
-            f"{PREFIX}USER_BUDGET_MONTH.",
+            "budgets", "problem", f"{whose} can't use a model without a price: {models}.", f"{price} {way}"
         )
+        for whose, way in limited
     ]
+
+
+def _limited(settings: Settings, inspection: Inspection | None) -> Iterator[tuple[str, str]]:
+    """Who has a budget, and how to be without it."""
+    if any(parse_amount(it) for it in (settings.user_budget_day, settings.user_budget_month)):
+        without = f"Or unset {PREFIX}USER_BUDGET_DAY and {PREFIX}USER_BUDGET_MONTH."
+        yield "Users have a budget, so that nobody", without
+    if inspection is None:
+        return
+    agents = [it.name for it in inspection.agents if parse_amount(it.settings.budget_month)]
+    if agents:
+        without = "Or remove the budget: threadkeep agent change NAME --set budgetMonth=0."
+        yield f"Agents have a budget ({_named(agents)}), so that they", without
+    keys = [f"{it.name} of {it.user_id}" for it in inspection.keys_with_budgets]
+    if keys:
+        yield f"API keys have a budget ({_named(keys)}), so that they", "Or make keys without one."
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + (" and others" if len(names) > MOST_NAMED else "")
 
 
 def _of_settings(settings: Settings) -> Iterator[GatewayConfig]:

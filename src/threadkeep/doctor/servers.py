@@ -1,4 +1,4 @@
-"""Whether agents' MCP servers run, and their roles are complete."""
+"""Whether agents' MCP servers run, their rules for tools mean something, and their roles are complete."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -10,6 +10,7 @@ from threadkeep.doctor.finding import Finding
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.ids import UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.tool_rules import rules_without_server, without_server
 from threadkeep.domain.workspace import Workspaces
 from threadkeep.loops import Loops
 from threadkeep.mcp.limits import Limits
@@ -48,6 +49,14 @@ async def check_servers(settings: Settings, inspection: Inspection) -> AsyncGene
 
         for finding in await asyncio.gather(*(look_in(*it) for it in found)):
             yield finding
+
+
+def check_rules(inspection: Inspection) -> Iterator[Finding]:
+    """Whether the servers that agents' rules for tools name exist."""
+    for agent in inspection.agents:
+        for rule in rules_without_server(agent.settings.tools, agent.settings.mcp_servers):
+            advice = "Correct the name in the rule, or add the server: threadkeep mcp add."
+            yield Finding("tool rules", "warning", f"{agent.name}: {without_server(rule)}.", advice)
 
 
 async def _connect(

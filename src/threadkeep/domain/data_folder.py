@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from threadkeep.domain.workspace import AGENTS, CACHE, LINKED_FOLDERS, PERSONAL
 
 DATABASE = "threadkeep.db"
 LOCK = "threadkeep.lock"
+GITIGNORE = ".gitignore"
+"""Keeps git from adding conversations and keys, wherever the folder lies."""
 RESTORING = "threadkeep.restoring"
 """Exists while a backup is being restored into the folder."""
 SECRET_KEY = "secret.key"  # noqa: S105 - a file's name
@@ -60,6 +62,7 @@ KINDS = (
     Kind(f"{DATABASE}-*", backed_up=False),  # the log: the copy of the database contains it
     Kind(f"{DATABASE}{BEFORE}*", backed_up=False),
     Kind(LOCK, backed_up=False),
+    Kind(GITIGNORE, backed_up=False),
     Kind(RESTORING, backed_up=False),
     Kind(SECRET_KEY, backed_up=True),
     Kind("secret.new", backed_up=False),  # a key that is being written
@@ -77,6 +80,19 @@ KINDS = (
     *(Kind(f"{AGENTS}/*/{PERSONAL}/*/{it}", backed_up=False) for it in LINKED_FOLDERS),
     Kind(f"{AGENTS}/**", backed_up=True, others_write=True),
 )
+
+
+def make_data_folder(folder: Path) -> None:
+    """Makes a folder that only this account can read, and that git leaves out; leaves an existing one."""
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+    else:
+        file = folder / GITIGNORE
+        file.touch(mode=0o600)
+        file.write_text("# Conversations and keys: not for git.\n*\n")
 
 
 def kind_of(path: PurePosixPath) -> Kind | None:

@@ -20,6 +20,8 @@ GUIDE = "guide"
 USER = "user"
 CLIENT = "client"
 """The server of tools that the client runs. No other server can have this name."""
+AGENT = "agent"
+"""The server of a program's own functions, in records and in rules."""
 OWN_SERVERS = frozenset({PROMPTX, RETRIEVER, CHARTS, HISTORY, RESULTS, FILES, GUIDE, USER})
 """The model knows these servers' tools by their bare names."""
 

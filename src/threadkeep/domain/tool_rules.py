@@ -1,11 +1,11 @@
 """An owner's rules for tools: which may run, and what running one twice would do."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.mcp import CLIENT, SERVER_NAME
+from threadkeep.domain.mcp import AGENT, CLIENT, OWN_SERVERS, SERVER_NAME
 from threadkeep.domain.text import check_storable
 
 MOST_RULES = 500
@@ -66,6 +66,25 @@ def access_of(rules: Rules, server: str, tool: str) -> ToolAccess:
 def effect_of(rules: Rules, server: str, tool: str) -> ToolEffect | None:
     """What a call does, if a rule says so."""
     return next((rule.effect for rule in _rules_for(rules, server, tool) if rule.effect), None)
+
+
+def rules_without_server(rules: Iterable[str], servers: Collection[str]) -> list[str]:
+    """The rules that change nothing: their server is neither one of these nor one of ours.
+
+    They are no error, because a server can be added later. But if the name is mistyped, the tools that an
+    "ask" means run unasked.
+    """
+    known = {*servers, *OWN_SERVERS, CLIENT, AGENT}
+    return [name for name in rules if name != ALL and _server_of(name) not in known]
+
+
+def without_server(rule: str) -> str:
+    """What to say about such a rule."""
+    return f"{rule} changes nothing, because the agent has no MCP server {_server_of(rule)}"
+
+
+def _server_of(rule: str) -> str:
+    return rule.partition(".")[0]
 
 
 def _rules_for(rules: Rules, server: str, tool: str) -> list[ToolRule]:

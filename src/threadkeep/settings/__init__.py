@@ -39,12 +39,14 @@ from threadkeep.settings.sources import (
     read_secrets,
     settings_file,
 )
+from threadkeep.settings.storage import USUAL_DATA
 from threadkeep.settings.values import PREFIX, is_missing, list_in, value_in
 
 __all__ = [
     "FILE_NAME",
     "IN_FILE",
     "PREFIX",
+    "USUAL_DATA",
     "Described",
     "Misnamed",
     "Settings",

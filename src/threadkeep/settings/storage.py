@@ -13,13 +13,16 @@ from threadkeep.domain.workspace import Workspaces
 from threadkeep.settings.models import ModelSettings
 from threadkeep.settings.values import Secret, split_url
 
+USUAL_DATA = Path(".threadkeep")
+"""The data folder if nobody names one."""
+
 
 class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where data is stored, and for how long."""
 
     data: Annotated[
         Path, Meta(description="Folder for all data; nodes on one PostgreSQL database share it.")
-    ] = Path(".threadkeep")
+    ] = USUAL_DATA
     database_url: Annotated[
         Secret,
         Meta(description="sqlite:///path or postgresql://…; by default, a SQLite file in the data folder."),

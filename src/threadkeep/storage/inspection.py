@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threadkeep.domain.agent import AgentSettings
-from threadkeep.domain.ids import AgentId
+from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.retention.rule import Rule, operators_rule
+from threadkeep.domain.sign_in.session import Invitation
 from threadkeep.ports.gateways import SavedGateway
 from threadkeep.storage.agent_settings import SettingsColumn
 from threadkeep.storage.database.connector import Database, Statement
@@ -14,13 +15,19 @@ from threadkeep.storage.database.migrate import Incompatible, migrations, missin
 from threadkeep.storage.gateways import ALL_GATEWAYS, gateways_in
 from threadkeep.storage.retention.idle_conversations import SqlIdleConversations
 from threadkeep.storage.secrets import SecretBox
+from threadkeep.storage.sign_in.invitations import SqlInvitations
 from threadkeep.storage.store import open_snapshot, sqlite_path
 
 _VERSION = Statement("SELECT sqlite_version()", postgres="SELECT current_setting('server_version')")
-# The agents whose servers the checks try; a first choice by text.
-_SERVERS = Statement(
+# The agents whose servers, rules and budgets the checks look at; a first choice by text.
+_AGENTS = Statement(
     """SELECT id, name, settings FROM tk_agents
-    WHERE deleted_at IS NULL AND settings LIKE '%"mcp_servers":{"%' ORDER BY id LIMIT 1000"""
+    WHERE deleted_at IS NULL AND (settings LIKE '%"mcp_servers":{"%' OR settings LIKE '%"tools":{"%'
+        OR settings NOT LIKE '%"budget_month":"0.00"%') ORDER BY id LIMIT 1000"""
+)
+_KEYS = Statement(
+    """SELECT name, user_id FROM tk_keys
+    WHERE budget_month > 0 AND (expires_at IS NULL OR expires_at > :now) ORDER BY id LIMIT 1000"""
 )
 # How many connections the server has for everybody. SQLite needs none.
 _CONNECTIONS = Statement(
@@ -41,11 +48,19 @@ _REFUSAL = Statement(
 
 @dataclass(frozen=True, slots=True)
 class KeptAgent:
-    """An agent that has MCP servers."""
+    """An agent that has MCP servers, rules for tools or a budget."""
 
     id: AgentId
     name: str
     settings: AgentSettings
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWithBudget:
+    """An API key that has a budget, and its user."""
+
+    name: str
+    user_id: UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +78,8 @@ class Inspection:
     """How many connections the database server accepts; None if it needs none."""
     agents: Sequence[KeptAgent]
     gateways: Sequence[SavedGateway]
+    keys_with_budgets: Sequence[KeyWithBudget]
+    open_invitations: Sequence[Invitation]
     conversations_to_delete: int
     """How many will be deleted because nobody writes in them, as their users were told."""
     conversations_to_note: int
@@ -94,8 +111,9 @@ async def _inspect(
     ((refused,),) = await database.fetch(_REFUSAL())
     ((most_connections,),) = await database.fetch(_CONNECTIONS())
     # In a database of another version the columns may mean something else.
-    agents = await database.fetch(_SERVERS()) if not missing else ()
+    agents = await database.fetch(_AGENTS()) if not missing else ()
     gateways = await database.fetch(ALL_GATEWAYS()) if not missing else ()
+    keys = await database.fetch(_KEYS(now=now)) if not missing else ()
     idle = SqlIdleConversations(database)
     column = SettingsColumn(box)
     return Inspection(
@@ -106,6 +124,8 @@ async def _inspect(
         most_connections=most_connections,
         agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
         gateways=gateways_in(gateways, box),
+        keys_with_budgets=[KeyWithBudget(name, user_id) for name, user_id in keys],
+        open_invitations=await SqlInvitations(database).open_ones(now) if not missing else (),
         conversations_to_delete=(await idle.noted())[0] if not missing else 0,
         conversations_to_note=await idle.count_untold(rule, now) if not missing else 0,
     )

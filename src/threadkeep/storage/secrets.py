@@ -11,6 +11,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from threadkeep.domain.data_folder import make_data_folder
 from threadkeep.domain.errors import SecretKeyRequired, SecretUnreadable, StorageRefused
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database.connector import Statement
@@ -163,7 +164,7 @@ def _read(key_file: Path | None) -> Sequence[str]:
 
 def _write(key_file: Path, key: str) -> None:
     """All or nothing, and private: a half-written key would be worse than none."""
-    key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_data_folder(key_file.parent)
     fresh = key_file.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -26,6 +26,7 @@ from threadkeep.domain.message import (
     Message,
 )
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.tool_rules import rules_without_server
 from threadkeep.domain.user import Movable, User, UserRole
 from threadkeep.ports.mcp import ServerReport
 from threadkeep.wire.gateways import GatewayStateView
@@ -37,7 +38,7 @@ from threadkeep.wire.mcp_servers import (
 )
 from threadkeep.wire.messages import MessageView, message_views
 from threadkeep.wire.queue import QueuedMessageView, queued_message_view
-from threadkeep.wire.tool_rules import ToolRuleView, tool_rule_view
+from threadkeep.wire.tool_rules import RulesWithoutServer, ToolRuleView, tool_rule_view
 from threadkeep.wire.view import (
     CreatedAt,
     DomainAlias,
@@ -311,6 +312,7 @@ class AgentView(View, frozen=True, kw_only=True):
             description="Its version when a file was last applied; a later one was changed elsewhere since."
         ),
     ] = UNSET
+    rules_without_server: RulesWithoutServer = UNSET
 
 
 class AgentDetailView(AgentView, frozen=True, kw_only=True):
@@ -345,6 +347,7 @@ class AgentPreviewView(View, frozen=True, kw_only=True):
             "a program on a server without sign-in."
         ),
     ]
+    rules_without_server: RulesWithoutServer = UNSET
 
 
 class ConversationView(View, frozen=True, kw_only=True):
@@ -484,6 +487,8 @@ def _agent_fields(agent: Agent, user: User, served: Mapping[str, Served]) -> dic
         "settings": AgentSettingsView(**settings),
         "version": agent.version,
         "applied_version": agent.applied_version or UNSET,
+        "rules_without_server": rules_without_server(agent.settings.tools, agent.settings.mcp_servers)
+        or UNSET,
     }
 
 

@@ -97,6 +97,29 @@ def test_server_is_added_with_a_secret_from_the_environment_tested_and_removed(p
     assert "no server 'clock'" in place.told("mcp", "remove", "Searcher", "clock", status=1)
 
 
+def test_rule_for_a_server_that_the_agent_does_not_have_is_told_wherever_one_sets_or_looks(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    told = "Searcher: settings.tools: tme.* changes nothing, because the agent has no MCP server tme"
+    create = ("agent", "create", "Searcher", "--set", "tools.tme.*.access=ask")
+    where = ("--url", place.url, "--data", str(place.data))
+    for words in (
+        create,
+        ("agent", "change", "Searcher", "--set", "tools.charts.*.access=ask"),  # a server of ours
+        ("agent", "show", "Searcher"),
+        ("agent", "show", "Searcher", "--json"),
+        ("agent", "list"),
+        ("mcp", "list", "Searcher"),
+    ):
+        assert main([*words, *where]) == 0
+        assert capsys.readouterr().err.splitlines() == [told], words
+    add = ("mcp", "add", "Searcher", "tme", "http://127.0.0.1:9/mcp", *where)
+    assert main([*add]) == 1  # nobody answers there
+    assert told not in capsys.readouterr().err
+    assert main(["mcp", "remove", "Searcher", "tme", *where]) == 0
+    assert told in capsys.readouterr().err
+
+
 def test_first_program_locks_nobody_out_unasked(open_place: Place):
     add = ("mcp", "add", "Assistant", "clock")
     program = ("--", "python3", "-c", "print()")

@@ -285,7 +285,8 @@ def test_token_is_made_once_and_for_this_account_only(tmp_path: Path):
     token = make_token(data)
     assert make_token(data) == read_token(data) == token
     assert len(token) >= 43
-    assert [(it.name, it.stat().st_mode & 0o777) for it in data.iterdir()] == [("token", 0o600)]
+    assert {it.name for it in data.iterdir()} == {"token", ".gitignore"}
+    assert (data / "token").stat().st_mode & 0o777 == 0o600
     (data / "token").chmod(0o644)
     make_token(data)
     assert (data / "token").stat().st_mode & 0o777 == 0o600
@@ -297,4 +298,4 @@ def test_first_requests_at_the_same_time_make_one_token(tmp_path: Path):
         with ThreadPoolExecutor(8) as threads:
             tokens = set(threads.map(make_token, [data] * 8))
         assert tokens == {read_token(data)}
-        assert [it.name for it in data.iterdir()] == ["token"]
+        assert {it.name for it in data.iterdir()} == {"token", ".gitignore"}

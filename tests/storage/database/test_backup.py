@@ -32,6 +32,7 @@ from threadkeep.storage.database import archive, backup
 from threadkeep.storage.database.archive import UnreadableFile
 from threadkeep.storage.database.backup import back_up, copy_beside, restore
 from threadkeep.storage.database.connector import Database
+from threadkeep.storage.database.folder import FolderLock
 from threadkeep.storage.database.folder_contents import MOST_FOLDERS, BackupFile, open_file
 from threadkeep.storage.documents.document_files import FolderDocumentFiles
 from threadkeep.storage.file_folder import FolderFileContents
@@ -42,6 +43,8 @@ from threadkeep.storage.store import open_database
 from threadkeep.testing import Say, ScriptedModel
 
 TALKS, TURNS = 3, 5
+ALWAYS = {"threadkeep.lock", ".gitignore"}
+"""What a data folder has before anything is in it."""
 CONTINUED = "So I go on."
 AGENT, CONVERSATION = AgentId(new_uuid()), ConversationId(new_uuid())
 
@@ -173,7 +176,7 @@ async def test_every_kind_of_file_is_in_the_list_and_restored_as_it_says(data: P
     for files in (there, again):
         assert files.pop("threadkeep.db")
     assert again == there
-    assert {str(it) for it in paths_in(tmp_path / "again")} == {*again, "threadkeep.db", "threadkeep.lock"}
+    assert {str(it) for it in paths_in(tmp_path / "again")} == {*again, *ALWAYS, "threadkeep.db"}
     modes = {stat.S_IMODE(it.stat().st_mode) for it in (tmp_path / "again").rglob("*")}
     assert modes == {0o600, 0o700}
 
@@ -376,8 +379,18 @@ def test_damaged_or_shortened_backup_is_refused_and_leaves_an_empty_folder(data:
     for file, why in ((damaged, "is damaged: 'payloads/"), (short, "its end is missing")):
         with pytest.raises(StorageRefused, match=why):
             restore(file, tmp_path / "again")
-        assert [it.name for it in (tmp_path / "again").iterdir()] == ["threadkeep.lock"]
+        assert {it.name for it in (tmp_path / "again").iterdir()} == ALWAYS
     restore(whole, tmp_path / "again")
+
+
+def test_git_leaves_out_a_folder_that_is_made_and_another_is_left_as_it_is(tmp_path: Path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (theirs := tmp_path / "theirs").mkdir()
+    for folder in (tmp_path / "ours", theirs):
+        FolderLock.take(folder).release()
+    said = ["git", "-C", tmp_path, "status", "--porcelain", "--untracked-files=all"]
+    found = subprocess.run(said, check=True, capture_output=True, text=True).stdout
+    assert found.split() == ["??", "theirs/threadkeep.lock"]
 
 
 async def test_restore_that_is_killed_starts_over_and_no_server_starts_before(data: Path, tmp_path: Path):

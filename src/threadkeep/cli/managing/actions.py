@@ -16,8 +16,10 @@ from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError
 from threadkeep.domain.errors import SettingsError
+from threadkeep.domain.tool_rules import without_server
 from threadkeep.domain.user import User, UserRole, user_id
 from threadkeep.settings import Settings
+from threadkeep.wire.views import AgentView
 
 TOKEN_S = 60
 """How long the token is valid that the command signs in with."""
@@ -71,6 +73,12 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def tell_of_rules(agent: AgentView) -> None:
+    """Says which of its rules change nothing. Printed beside the output, which programs may read."""
+    for rule in agent.rules_without_server or ():
+        print(clean(f"{agent.name}: settings.tools: {without_server(rule)}"), file=sys.stderr)
 
 
 def confirm(question: str, *, yes: bool) -> bool:

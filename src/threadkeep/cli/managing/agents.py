@@ -11,7 +11,14 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep.cli.commands import text_of
-from threadkeep.cli.managing.actions import add_action, add_json, confirm, print_json, print_table
+from threadkeep.cli.managing.actions import (
+    add_action,
+    add_json,
+    confirm,
+    print_json,
+    print_table,
+    tell_of_rules,
+)
 from threadkeep.cli.managing.agent_files import FIELDS, written
 from threadkeep.cli.target import no_such_agent
 from threadkeep.client.client import Client
@@ -133,6 +140,8 @@ async def _list(client: Client, given: argparse.Namespace) -> None:
         print_json(agents)
         return
     print_table(("NAME", "MODEL", "VISIBILITY", "YOURS", "ID"), map(_row, agents))
+    for agent in agents:
+        tell_of_rules(agent)
 
 
 def _row(agent: AgentView) -> tuple[str, ...]:
@@ -148,6 +157,7 @@ async def _show(client: Client, given: argparse.Namespace) -> None:
         return
     found = await _named(client, given.agent)
     agent = await client.agent(next((it for it in found if it.version is not UNSET), found[0]).id)
+    tell_of_rules(agent)
     if given.json:
         print_json(agent)
         return
@@ -205,6 +215,7 @@ def _say(done: str, agent: AgentView, given: argparse.Namespace) -> None:
         print_json(agent)
     else:
         print(f"{done} {agent.name} ({agent.id}).")
+    tell_of_rules(agent)
 
 
 async def _delete(client: Client, given: argparse.Namespace) -> int:

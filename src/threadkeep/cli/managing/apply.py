@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -31,7 +31,7 @@ from threadkeep.domain.errors import (
     ThreadkeepError,
     Unauthenticated,
 )
-from threadkeep.domain.mcp import CLIENT, PROMPTX
+from threadkeep.domain.tool_rules import without_server
 from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
@@ -58,6 +58,7 @@ class AgentPlan:
     changes: Sequence[AgentChangeView]
     kind: Kind
     requires_token: bool
+    rules_without_server: Sequence[str]
 
 
 def add_apply(command: argparse.ArgumentParser) -> None:
@@ -150,6 +151,7 @@ async def _plan_agent(
         changes=preview.changes,
         kind=kind,
         requires_token=preview.requires_token and kind != "keep",
+        rules_without_server=preview.rules_without_server or (),
     )
 
 
@@ -256,21 +258,8 @@ def _show(plan: AgentPlan) -> None:
         _print("!", f"    {', '.join(plan.others)} already has an agent of this name, which stays as it is")
     for change in plan.changes:
         _show_change(change)
-    for rule, server in _rules_of_no_server(plan.file.body):
-        _print(
-            "!",
-            f"    settings.tools: {rule} changes nothing, because the agent has no MCP server {server}",
-        )
-
-
-def _rules_of_no_server(body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Rules, such as "ask", whose server's name is mistyped: the tools that they mean would run unasked."""
-    settings = cast("Mapping[str, Mapping[str, Any] | None]", body.get("settings") or {})
-    servers = {*(settings.get("mcpServers") or {}), PROMPTX, CLIENT}
-    for rule in settings.get("tools") or {}:
-        server, dot, _ = rule.partition(".")
-        if dot and server not in servers:
-            yield rule, server
+    for rule in plan.rules_without_server:
+        _print("!", f"    settings.tools: {without_server(rule)}")
 
 
 def _show_change(change: AgentChangeView) -> None:

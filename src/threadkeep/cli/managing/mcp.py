@@ -19,6 +19,7 @@ from threadkeep.cli.managing.actions import (
     confirm,
     print_json,
     print_table,
+    tell_of_rules,
 )
 from threadkeep.cli.managing.agents import find_own_agent
 from threadkeep.cli.terminal import clean
@@ -107,11 +108,13 @@ def _secret(name: str, _: str, variable: str) -> tuple[str, str]:
 
 
 async def _list(client: Client, given: argparse.Namespace) -> None:
-    servers = _servers(await find_own_agent(client, given.agent))
+    agent = await find_own_agent(client, given.agent)
+    servers = _servers(agent)
     if given.json:
         print_json(servers)
         return
     print_table(("NAME", "SOURCE", "STATUS", "TOOLS", "WHAT", "ERROR"), map(_row, servers))
+    tell_of_rules(agent)
 
 
 def _servers(agent: AgentDetailView) -> Sequence[McpServerView]:
@@ -169,7 +172,7 @@ async def _remove(client: Client, given: argparse.Namespace) -> None:
             f"{agent.name} has no server {given.name!r} of its own. `threadkeep mcp list` lists them."
         )
     patch = {"settings": {"mcpServers": {given.name: None}}}
-    await client.update_agent(agent.id, patch, version=agent.version)
+    tell_of_rules(await client.update_agent(agent.id, patch, version=agent.version))
     print(f"Removed {given.name} from {agent.name}.")
 
 

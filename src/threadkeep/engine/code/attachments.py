@@ -6,7 +6,7 @@ from collections import Counter
 
 from threadkeep.domain.events import ToolCalled
 from threadkeep.domain.ids import derived_uuid
-from threadkeep.engine.code.questions import AGENT
+from threadkeep.domain.mcp import AGENT
 from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.loop import Together
 from threadkeep.engine.tools import ToolEvent

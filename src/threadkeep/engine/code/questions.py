@@ -7,14 +7,12 @@ from typing import Any
 
 from threadkeep.domain.approval import ApprovalAction, ApprovalKind, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse
+from threadkeep.domain.mcp import AGENT
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.user_requests import Asking
 from threadkeep.ports.tools import Tool
 from threadkeep.wire.programs import AskClaim
-
-AGENT = "agent"
-"""The server of a program's own tools, in records and in rules."""
 
 _ASK = Tool(AGENT, "ask", "Asks the user.", {}, 0, is_own=True, asks_user=True)
 

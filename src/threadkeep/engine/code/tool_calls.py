@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from threadkeep.domain.events import ApprovalRequest, ToolResultStored
 from threadkeep.domain.ids import PayloadId, derived_uuid
+from threadkeep.domain.mcp import AGENT
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_rules import Rules, ToolAccess, ToolEffect, ToolRule, access_of
 from threadkeep.engine.batch import Batch
 from threadkeep.engine.code.claims import OpenClaim
-from threadkeep.engine.code.questions import AGENT
 from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.code.steps import Steps, unknown
 from threadkeep.engine.ending import UnfinishedCall, interrupted

@@ -18,6 +18,7 @@ from threadkeep.domain.errors import SecretUnreadable
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.domain.text import one_line
+from threadkeep.domain.tool_rules import rules_without_server
 from threadkeep.handling.etags import etag, expected_version
 from threadkeep.handling.merge_patch import merge_patch
 from threadkeep.handling.paging import PageQuery, Pager
@@ -222,7 +223,11 @@ def _preview(before: Agent, after: Agent, services: Agents) -> AgentPreviewView:
         for path in dict.fromkeys((*old, *new))
         if old.get(path) != new.get(path)
     ]
-    return AgentPreviewView(changes=changes, requires_token=services.makes_token_due(after))
+    return AgentPreviewView(
+        changes=changes,
+        requires_token=services.makes_token_due(after),
+        rules_without_server=rules_without_server(after.settings.tools, after.settings.mcp_servers) or UNSET,
+    )
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:

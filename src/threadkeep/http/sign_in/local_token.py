@@ -9,7 +9,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from threadkeep.domain.data_folder import TOKEN, TOKEN_REQUIRED
+from threadkeep.domain.data_folder import TOKEN, TOKEN_REQUIRED, make_data_folder
 from threadkeep.domain.errors import StorageRefused
 
 
@@ -35,7 +35,7 @@ def require_token(data: Path) -> None:
     """From now on, the token is required on every node with this data folder."""
     file = data / TOKEN_REQUIRED
     try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_data_folder(data)
         file.touch(mode=0o600)
     except OSError as exc:
         raise StorageRefused(f"Couldn't write {file}: {exc.strerror}.") from exc
@@ -45,7 +45,7 @@ def make_token(data: Path) -> str:
     """The token, created if there is none; only this account can read it."""
     file, fresh = data / TOKEN, data / f".{TOKEN}.{secrets.token_hex(8)}"
     try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_data_folder(data)
         with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
             written.write(f"{secrets.token_urlsafe(32)}\n")
         # Others may create one at the same time: the first one counts, and it is complete.

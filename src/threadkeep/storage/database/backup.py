@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from threadkeep.domain.data_folder import BACKING_UP, BEFORE, DATABASE, LOCK, RESTORING
+from threadkeep.domain.data_folder import BACKING_UP, BEFORE, DATABASE, GITIGNORE, LOCK, RESTORING
 from threadkeep.domain.errors import StorageRefused
 from threadkeep.storage.database.archive import ArchiveWriter, LeftOut, UnreadableFile, read_archive
 from threadkeep.storage.database.folder import FolderLock, check_restored, clear
@@ -61,7 +61,7 @@ def restore(file: Path, folder: Path) -> Sequence[LeftOut]:
     empty again; after a crash, the next try starts over.
     """
     marker = folder / RESTORING
-    if folder.exists() and not marker.exists() and any(it.name != LOCK for it in folder.iterdir()):
+    if folder.exists() and not marker.exists() and {it.name for it in folder.iterdir()} - {LOCK, GITIGNORE}:
         raise StorageRefused(f"The data folder {folder} isn't empty. Choose another one with --data.")
     if not file.is_file():
         raise StorageRefused(f"There is no backup {file}.")

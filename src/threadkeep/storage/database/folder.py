@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from threadkeep.domain.data_folder import KINDS, LOCK, RESTORING
+from threadkeep.domain.data_folder import GITIGNORE, KINDS, LOCK, RESTORING, make_data_folder
 from threadkeep.domain.errors import StorageRefused
 
 # Nothing else is touched: others may use the folder too.
@@ -37,10 +37,10 @@ def make_private_database(path: Path) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes what we created in a folder, except the lock."""
+    """Removes what we created in a folder, except the lock and what keeps git out."""
     for name in _OURS:
         for path in folder.glob(name):
-            if path.name == LOCK:
+            if path.name in {LOCK, GITIGNORE}:
                 continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
@@ -66,7 +66,7 @@ class FolderLock:
     def take(folder: Path) -> "FolderLock":
         """Creates the folder if need be and locks it, or reports who holds it."""
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_data_folder(folder)
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as exc:
             raise StorageRefused(f"Can't write to the data folder {folder}: {exc.strerror}.") from exc

@@ -73,6 +73,7 @@ export interface AgentDetailView {
   settings?: AgentSettingsView;
   version?: number;
   appliedVersion?: number;
+  rulesWithoutServer?: string[];
   mcpServers?: McpServerView[];
 }
 
@@ -95,6 +96,7 @@ export interface AgentPatch {
 export interface AgentPreviewView {
   changes: AgentChangeView[];
   requiresToken: boolean;
+  rulesWithoutServer?: string[];
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -199,6 +201,7 @@ export interface AgentView {
   settings?: AgentSettingsView;
   version?: number;
   appliedVersion?: number;
+  rulesWithoutServer?: string[];
 }
 
 /** A tool that you have allowed for a whole conversation. */
