@@ -103,6 +103,36 @@ def test_typo_names_its_line_and_the_key_that_was_meant_and_nothing_is_applied(p
     assert "Support" not in agents(place)
 
 
+def test_all_faults_of_all_files_are_told_at_once(place: Place, folder: Path):
+    (folder / "a.toml").write_text("""name = "A"
+descripton = "x"
+visibility = "open"
+
+[settings]
+contextMessages = -1
+maxTokens = "many"
+
+[settings.mcpServers.shop]
+url = "ftp://shop.example"
+headers = { Authorization = { env = "NOT_SET" } }
+
+[settings.tools]
+"shop.*" = { access = "aks" }
+"time" = { access = "ask" }
+""")
+    (folder / "b.toml").write_text('name = ""\nmodel = 3\n')
+    (folder / "c.toml").write_text("name = ")
+    _, *told, last = apply(place, "--yes", status=1).splitlines()
+    assert last == "Nothing was applied: 11 faults in the files."
+    faults = {line.partition(": ")[0].partition("/")[2]: line.partition(": ")[2] for line in told}
+    assert set(faults) == {
+        *(f"a.toml:{line}" for line in (2, 3, 6, 7, 10, 11, 14, 15)), "b.toml:1", "b.toml:2", "c.toml",
+    }  # fmt: skip
+    assert "private" in faults["a.toml:3"], "what is allowed is said"
+    assert "ask" in faults["a.toml:14"]
+    assert "Support" not in agents(place)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -123,9 +153,7 @@ def test_file_that_cannot_be_applied_is_refused(
     paths = [tmp_path / "support.toml", tmp_path / "x.toml"]
     for path, content in zip(paths, (SUPPORT, text), strict=True):
         path.write_text(content)
-    files, faults = read_all(paths)
-    assert len(files) == (2 if text == SUPPORT else 1)
-    (fault,) = faults
+    (fault,) = [it for file in read_all(paths) for it in file.faults]
     assert said in fault
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -43,39 +43,74 @@ _SETTINGS, _SERVER, _RULE = _names(AgentSettingsView), _names(McpServerSettingsV
 
 @dataclass(frozen=True, slots=True)
 class AgentFile:
-    """An agent as a file describes it, with its secrets."""
+    """An agent as a file describes it, with its secrets; without the keys that are wrong."""
 
     path: Path
     text: str
     body: Json
+    faults: Sequence[str]
+    """Everything that is wrong with the file, as far as one sees that without the server."""
 
     @property
     def name(self) -> str:
-        """The agent's name, by which it is found."""
-        return self.body["name"]
+        """The agent's name, by which it is found; empty if the file doesn't say it."""
+        return self.body.get("name", "")
 
     def place(self, steps: Steps) -> str:
         """The file and, as far as it is known, the line of a key."""
         return _place(self.path, self.text, steps)
 
+    def without(self, steps: Steps) -> "AgentFile":
+        """The same without one of its keys."""
+        return replace(self, body=_without(self.body, steps))
 
-def read(path: Path) -> tuple[AgentFile | None, list[str]]:
-    """A file's agent, or everything that is wrong with the file."""
+    def renamed(self) -> "AgentFile":
+        """The same under a name that the server accepts, to check the rest."""
+        return replace(self, body={**self.body, "name": "An agent without a name"})
+
+    def steps_to(self, param: str) -> list[str]:
+        """The keys to a field of the API, as far as the file has them; keys may have dots themselves."""
+        steps: list[str] = []
+        place: Any = self.body
+        while isinstance(place, dict):
+            table = cast("Json", place)
+            named = [it for it in table if param == it or param.startswith((f"{it}.", f"{it}["))]
+            if not named:
+                break
+            steps.append(max(named, key=len))
+            place, param = table[steps[-1]], param[len(steps[-1]) :].removeprefix(".")
+        return steps
+
+
+def _without(table: Json, steps: Steps) -> Json:
+    first, *others = steps
+    left = {key: value for key, value in table.items() if key != first}
+    return {**left, first: _without(table[first], others)} if others else left
+
+
+def read(path: Path) -> AgentFile:
+    """A file's agent, with everything that is wrong with the file."""
     try:
         if path.stat().st_size > MOST_FILE_BYTES:
-            return None, [f"{path}: The file has more than {MOST_FILE_BYTES:,} bytes."]
+            return _unreadable(path, f"The file has more than {MOST_FILE_BYTES:,} bytes.")
         text = path.read_text(encoding="utf-8")
         body = tomllib.loads(text)
     except OSError as exc:
-        return None, [f"{path}: {exc.strerror or exc}."]
+        return _unreadable(path, f"{exc.strerror or exc}.")
     except UnicodeDecodeError:
-        return None, [f"{path}: The file isn't UTF-8."]
+        return _unreadable(path, "The file isn't UTF-8.")
     except tomllib.TOMLDecodeError as exc:
-        return None, [f"{path}: This isn't valid TOML: {exc}."]
-    faults = [f"{_place(path, text, steps)}: {fault}" for steps, fault in _faults(body)]
-    if faults:
-        return None, faults
-    return AgentFile(path, text, body), []
+        return _unreadable(path, f"This isn't valid TOML: {exc}.")
+    found = [*_faults(body)]
+    file = AgentFile(path, text, body, [f"{_place(path, text, steps)}: {fault}" for steps, fault in found])
+    for steps, _ in found:
+        if file.steps_to(".".join(steps)) == [*steps]:
+            file = file.without(steps)
+    return file
+
+
+def _unreadable(path: Path, why: str) -> AgentFile:
+    return AgentFile(path, "", {}, [f"{path}: {why}"])
 
 
 def _faults(body: Json) -> Iterable[tuple[Steps, str]]:
@@ -131,26 +166,21 @@ def _fill_in_secrets(steps: Steps, server: Json) -> Iterable[tuple[Steps, str]]:
                     yield (*steps, group, name), text
 
 
-def read_all(paths: Iterable[Path]) -> tuple[list[AgentFile], list[str]]:
-    """The agents in files, or everything that is wrong with the files."""
-    files: list[AgentFile] = []
-    faults: list[str] = []
-    for path in paths:
-        file, wrong = read(path)
-        files += [file] if file else []
-        faults += wrong
-    return files, faults + _check_names(files)
-
-
-def _check_names(files: Iterable[AgentFile]) -> list[str]:
-    """What is wrong with files that describe one agent twice."""
+def read_all(paths: Iterable[Path]) -> list[AgentFile]:
+    """The agents in files, with everything that is wrong with the files."""
+    files = [*map(read, paths)]
     first: dict[str, AgentFile] = {}
-    faults: list[str] = []
-    for it in files:
-        other = first.setdefault(it.name.casefold(), it)
-        if other is not it:
-            faults.append(f"{it.place(('name',))}: {other.path} describes the agent {it.name!r}, too.")
-    return faults
+    for file in files:
+        first.setdefault(file.name.casefold(), file)
+    return [_checked_name(it, first[it.name.casefold()]) for it in files]
+
+
+def _checked_name(file: AgentFile, first: AgentFile) -> AgentFile:
+    """A file, with a fault if another one describes its agent, too."""
+    if first is file or not file.name:
+        return file
+    twice = f"{file.place(('name',))}: {first.path} describes the agent {file.name!r}, too."
+    return replace(file, faults=[*file.faults, twice])
 
 
 def found_in(paths: Iterable[Path]) -> list[Path]:

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -19,6 +20,7 @@ import msgspec
 from msgspec import UNSET
 
 from threadkeep.cli.managing.actions import PROGRAM_NOTE, add_server, confirm
+from threadkeep.cli.managing.agent_checks import checked
 from threadkeep.cli.managing.agent_files import AgentFile, found_in, read_all
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
@@ -26,18 +28,12 @@ from threadkeep.client.errors import ClientError
 from threadkeep.domain.errors import (
     Conflict,
     PreconditionFailed,
-    RateLimited,
-    RouteNotFound,
     ThreadkeepError,
-    Unauthenticated,
 )
 from threadkeep.domain.tool_rules import without_server
 from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
-SERVER_ERRORS = 500
-_NO_FAULTS = {Unauthenticated.code, RouteNotFound.code, RateLimited.code}
-"""What the server refuses whatever is in the files."""
 
 _FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
 _COLORS = {"+": "32", "-": "31", "~": "33", "!": "31"}
@@ -75,11 +71,7 @@ def add_apply(command: argparse.ArgumentParser) -> None:
 
 
 async def _apply(client: Client, given: argparse.Namespace) -> int:
-    files, faults = read_all(found_in(given.files))
-    if not faults:
-        plans, faults = await _plan(client, files, overwrite=given.overwrite)
-    else:
-        plans = []
+    plans, faults = await _plan(client, read_all(found_in(given.files)), overwrite=given.overwrite)
     if faults:
         _complain(faults)
         return 1
@@ -106,12 +98,15 @@ async def _apply(client: Client, given: argparse.Namespace) -> int:
 async def _plan(
     client: Client, files: Sequence[AgentFile], *, overwrite: bool
 ) -> tuple[list[AgentPlan], list[str]]:
-    """What to do, as the server says it; or what it doesn't accept."""
+    """What to do, as the server says it; and everything that is wrong with the files."""
     agents = [it async for it in client.agents()]
     me = (await client.me()).id
     plans: list[AgentPlan] = []
     faults: list[str] = []
     for file in files:
+        faults += file.faults
+        if not file.text:
+            continue
         same = [it for it in agents if it.name.casefold() == file.name.casefold()]
         # Also an admin, who could change others': whoever publishes an agent must not get the team's.
         named = [it for it in same if it.version is not UNSET and it.owner_id in {me, None}]
@@ -120,23 +115,17 @@ async def _plan(
             ids = ", ".join(it.id for it in named)
             faults.append(f"{file.place(('name',))}: {len(named)} agents have this name: {ids}. Rename one.")
             continue
-        try:
-            agent = named[0] if named else None
-            plans.append(await _plan_agent(client, file, agent, others, overwrite=overwrite))
-        except ClientError as exc:
-            if exc.code in _NO_FAULTS or exc.status >= SERVER_ERRORS:
-                raise
-            faults.append(f"{file.place((exc.param or 'name').split('.'))}: {_located(exc)}")
+        plan = partial(
+            _plan_agent, client, agent=named[0] if named else None, others=others, overwrite=overwrite
+        )
+        planned, refused = await checked(file, plan)
+        plans += [planned] if planned else []
+        faults += refused
     return plans, faults
 
 
-def _located(error: ClientError) -> str:
-    field = f"`{error.param}`: " if error.param and error.param not in error.message else ""
-    return f"{field}{error.message}"
-
-
 async def _plan_agent(
-    client: Client, file: AgentFile, agent: AgentView | None, others: Sequence[str], *, overwrite: bool
+    client: Client, file: AgentFile, *, agent: AgentView | None, others: Sequence[str], overwrite: bool
 ) -> AgentPlan:
     fields = file.body if agent is None else _replacing(agent, file.body)
     preview = await client.preview_agent(fields, agent_id=agent and agent.id)
