@@ -111,6 +111,16 @@ class ModelFailed(TurnError):
 
     code = "MODEL_FAILED"
 
+    def __init__(self, message: str, turn_code: str | None = None, is_retryable: bool = False) -> None:
+        super().__init__(message, turn_code, is_retryable)
+        self.turn_code = turn_code
+        """The code of the turn's error, for a model that was called without `turn.model`."""
+        self.is_retryable = is_retryable
+        """Whether another attempt may get a reply then."""
+
+    def __str__(self) -> str:
+        return self.args[0]
+
 
 class BudgetExceeded(TurnError):
     """A budget or a quota is used up."""

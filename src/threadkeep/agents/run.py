@@ -15,6 +15,7 @@ from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import (
     AgentError,
     AmbiguousStep,
+    ModelFailed,
     NotJson,
     StepInsideStep,
     TurnCancelled,
@@ -173,6 +174,15 @@ class FunctionRun:
             return End("failed", error=record(telling), shown=True, state=self._state_or_nothing())
         if not self.start.is_check:
             self._log(error)
+        if isinstance(telling, ModelFailed) and telling.turn_code is not None:
+            return End(
+                "failed",
+                error=record(telling),
+                code=telling.turn_code,
+                shown=True,
+                retryable=telling.is_retryable,
+                state=self._state_or_nothing(),
+            )
         code = telling.code if isinstance(telling, TurnError) else None
         return End("failed", error=record(telling), code=code, state=self._state_or_nothing())
 

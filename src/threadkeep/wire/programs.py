@@ -310,6 +310,8 @@ class End(Struct, frozen=True, omit_defaults=True, tag="end"):
     """The code of the turn's error, where it isn't the program's own exception."""
     shown: bool = False
     """Whether the error's message is meant for the user."""
+    retryable: bool = False
+    """Of such an error: whether the turn can be tried again."""
     state: Raw = NOTHING
     """The new state, if it was changed."""
 

@@ -20,6 +20,7 @@ from threadkeep.agents.langgraph.interrupts import answer
 from threadkeep.agents.langgraph.messages import as_langchain, last_message, missed, text_of
 from threadkeep.agents.langgraph.models import Listener, record_model_calls
 from threadkeep.agents.langgraph.tools import record_tools
+from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import class_of, encode
 from threadkeep.wire.programs import Effect
@@ -175,7 +176,7 @@ class _Running:
                 raise
             model = self._run.failed[0]
             log.error("turn %s: the model %s failed: %s", self._turn.id, model, class_of(exc))
-            raise AgentError(f"The model {model} gave no answer.") from exc
+            raise model_failed(exc) or AgentError(f"The model {model} gave no answer.") from exc
         await self._run.until_recorded(lambda _: True)
         self._saver.now.is_running = False
         await self._saver.save()

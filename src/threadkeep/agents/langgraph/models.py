@@ -17,6 +17,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from threadkeep.agents.langgraph.bridge import wait_for
 from threadkeep.agents.langgraph.graph_run import GraphRun, is_in_tool, running
+from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.replies import Result, Thought, Usage
 from threadkeep.agents.values import content_hash
 
@@ -98,7 +99,7 @@ class ModelCall:
         if isinstance(error, asyncio.CancelledError):
             self.recorded.cancel()
         else:
-            self._pieces.put_nowait(error)
+            self._pieces.put_nowait(model_failed(error) or error)
 
 
 class JournalCache(BaseCache):

@@ -1,12 +1,12 @@
 """Model calls of the SDK as recorded steps, whose text is shown while it is written."""
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
 
 from agents import Model, ModelProvider, ModelResponse
 from agents import Usage as SdkUsage
-from openai import APIError
 from openai.types.responses import (
     Response,
     ResponseCompletedEvent,
@@ -16,10 +16,13 @@ from openai.types.responses import (
 from pydantic import TypeAdapter
 
 from threadkeep.agents.errors import ModelFailed
+from threadkeep.agents.model_errors import broke_off, model_failed
 from threadkeep.agents.openai_agents.current import Running, recording, step_name
 from threadkeep.agents.replies import Result, Thought, Usage
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import plain
+
+log = logging.getLogger("threadkeep.agents")
 
 _THOUGHTS = frozenset(("response.reasoning_summary_text.delta", "response.reasoning_text.delta"))
 _TEXTS = frozenset(("response.output_text.delta", "response.refusal.delta"))
@@ -116,19 +119,22 @@ class _RecordedModel:
                 elif kind == "response.completed":
                     done = event.response
                 elif kind in _BROKEN:
-                    raise ModelFailed(_broken(event.response))
+                    raise _broken(event.response)
                 elif kind in _ERRORS:
-                    raise ModelFailed(f"The model's reply broke off: {event.message}")
+                    raise broke_off(event.message)
         except NotImplementedError:
             if has_begun:
                 raise
             async for piece in self._at_once(args, kwargs):
                 yield piece
             return
-        except APIError as exc:
-            raise ModelFailed(f"No model replied: {exc.message}") from exc
+        except Exception as exc:
+            if (failed := model_failed(exc)) is None or failed is exc:
+                raise
+            log.error("the model %s failed: %s", self._name, _told(exc))
+            raise failed from exc
         if done is None:
-            raise ModelFailed("The model's reply broke off.")
+            raise broke_off()
         if not done.output:
             done.output = items
         if done.usage is not None:
@@ -249,9 +255,14 @@ def _reported(model: str, usage: ResponseUsage) -> Usage:
     return Usage(model or "unknown", usage.input_tokens, usage.output_tokens, cached)
 
 
-def _broken(response: Response | None) -> str:
+def _broken(response: Response | None) -> ModelFailed:
     if response is not None and response.incomplete_details is not None:
-        return f"The model's reply broke off: {response.incomplete_details.reason}"
+        return broke_off(response.incomplete_details.reason)
     if response is not None and response.error is not None:
-        return f"No model replied: {response.error.message}"
-    return "The model's reply broke off."
+        return broke_off(response.error.message)
+    return broke_off()
+
+
+def _told(error: Exception) -> str:
+    status = getattr(error, "status_code", None)
+    return f"{type(error).__name__}, status {status}" if status else type(error).__name__

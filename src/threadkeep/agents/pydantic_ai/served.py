@@ -10,13 +10,14 @@ from typing import Any, cast
 
 from pydantic import TypeAdapter
 from pydantic_ai.agent import AbstractAgent, AgentRunResult
-from pydantic_ai.exceptions import ModelAPIError, ModelHTTPError
+from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.errors import AgentError
+from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.pydantic_ai.capability import Durability
 from threadkeep.agents.pydantic_ai.messages import converted, dump, load
 from threadkeep.agents.pydantic_ai.records import records_of
@@ -67,10 +68,13 @@ async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn]
         made = await made
     try:
         result = await _result(given, turn, history, prompt, made)
-    except ModelAPIError as exc:
-        status = f", status {exc.status_code}" if isinstance(exc, ModelHTTPError) else ""
-        log.error("turn %s: the model %s failed: %s%s", turn.id, exc.model_name, type(exc).__name__, status)
-        raise AgentError(f"The model {exc.model_name} gave no answer.") from exc
+    except (ModelAPIError, FallbackExceptionGroup) as exc:
+        failed = model_failed(exc)
+        last = exc.exceptions[-1] if isinstance(exc, FallbackExceptionGroup) else exc
+        model = last.model_name if isinstance(last, ModelAPIError) else "?"
+        status = f", status {last.status_code}" if isinstance(last, ModelHTTPError) else ""
+        log.error("turn %s: the model %s failed: %s%s", turn.id, model, type(last).__name__, status)
+        raise failed or AgentError(f"The model {model} gave no answer.") from exc
     await _tell(turn, result)
     at = turn.now().isoformat()
     turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}

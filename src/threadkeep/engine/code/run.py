@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import BudgetExceeded, GenerationFailed, OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -153,6 +153,9 @@ async def run_code(
 
 _OF_MODELS = (MODEL_FAILED, BUDGET_EXCEEDED)
 """Errors of model calls: a turn whose program does not catch one ends with what is recorded of it."""
+
+_OF_FOREIGN_MODELS = (GenerationFailed.code, BudgetExceeded.code, OutputInvalid.code)
+"""Errors of models that the program called itself, without a claim."""
 
 _REASONS: dict[StopReason, CancelReason] = {
     "abort": "abort",
@@ -454,6 +457,8 @@ class _Serving:
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)
+        if end.shown and end.code in _OF_FOREIGN_MODELS:
+            return Failed(end.code, message, retryable=end.retryable)
         return Failed(codes.AGENT_FAILED, message if end.shown else AGENT_FAILED)
 
     # What it shows
