@@ -17,7 +17,17 @@ from msgspec import UNSET
 from threadkeep.client.blocking import LoopThread
 from threadkeep.client.client import Client
 from threadkeep.client.errors import ClientError, NotReached
-from threadkeep.domain.errors import AgentNotFound, Forbidden, RouteNotFound, ThreadkeepError, Unauthenticated
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    Forbidden,
+    GatewayNotFound,
+    InvalidRequest,
+    McpServerNotFound,
+    NotFound,
+    RouteNotFound,
+    ThreadkeepError,
+    Unauthenticated,
+)
 from threadkeep.http.sign_in.accounts import Accounts
 from threadkeep.http.sign_in.local_token import make_token, read_token
 from threadkeep.loopback import is_loopback
@@ -43,6 +53,11 @@ HOW_TO_BE_ADMIN = (
     "`threadkeep token --user NAME --admin` creates an admin's token for --token there."
 )
 
+_LISTED_BY = {
+    GatewayNotFound.code: "threadkeep model gateways",
+    McpServerNotFound.code: "threadkeep mcp list AGENT",
+}
+"""The commands that list what wasn't found."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -201,7 +216,17 @@ def explained(error: ThreadkeepError) -> ThreadkeepError:
             "Threadkeep is running here, but not under this path. Leave out the path unless an "
             "application mounts Threadkeep under one, as in http://127.0.0.1:8000/chat."
         )
+    if (command := _LISTED_BY.get(error.code)) is not None:
+        return NotFound(f"{error.message} `{command}` lists them.")
+    if error.code == InvalidRequest.code:
+        return InvalidRequest(located(error))
     return error
+
+
+def located(error: ThreadkeepError) -> str:
+    """A server's refusal with the field that is wrong, if its words don't name it."""
+    field = f"`{error.param}`: " if error.param and error.param not in error.message else ""
+    return f"{field}{error.message}"
 
 
 def _usual_url(settings: Settings) -> str:

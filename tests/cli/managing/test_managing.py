@@ -136,7 +136,7 @@ def test_first_program_locks_nobody_out_unasked(open_place: Place):
 def test_account_with_a_provider_is_connected_tested_listed_and_removed(place: Place):
     connect = ("model", "connect", "work", "--kind", "openai", "--address", "http://127.0.0.1:9/v1")
     words = (*connect, "--key-env", "WORK_KEY", "--model", "large")
-    assert "Connected work." in place.told(*words, status=1, WORK_KEY="sk-s3cret")  # nobody answers there
+    assert "Saved work." in place.told(*words, status=1, WORK_KEY="sk-s3cret")  # nobody answers there
     accounts = json.loads(place.told("model", "gateways", "--json"))
     assert "work" in [it["name"] for it in accounts]
     assert "work/large" in place.told("model", "list")
@@ -153,8 +153,10 @@ def test_mistakes_are_told_in_one_line(place: Place):
         (("agent", "show", "Nobody"), "Agent 'Nobody' not found."),
         (("agent", "change", "Assistant"), "Say what to change"),
         (("agent", "create", "X", "--set", "contextMesages=4"), "contextMesages"),
+        (("agent", "create", "X", "--set", "maxTokens=many"), "`settings.maxTokens`: Expected"),
+        (("mcp", "test", "Assistant", "nope"), "`threadkeep mcp list AGENT` lists them."),
         (("mcp", "add", "Assistant", "web", "https://a.example", "--env", "A"), "--header"),
-        (("model", "test", "nowhere"), "Gateway not found."),
+        (("model", "test", "nowhere"), "`threadkeep model gateways` lists them."),
     ):
         (line,) = place.told(*arguments, status=1).splitlines()
         assert said in line

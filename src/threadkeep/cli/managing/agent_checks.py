@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from threadkeep.cli.managing.agent_files import AgentFile
+from threadkeep.cli.target import located
 from threadkeep.client.errors import ClientError
 from threadkeep.domain.errors import RateLimited, RouteNotFound, Unauthenticated
 
@@ -35,14 +36,9 @@ async def checked(file: AgentFile, check: Callable[[AgentFile], Awaitable[T]]) -
         steps = left.steps_to(error.param or "")
         # What is refused only because a part of it was taken out is no fault of the file.
         if not steps or not any(it[: len(steps)] == steps for it in gone):
-            faults.append(f"{file.place(steps or ('name',))}: {_located(error)}")
+            faults.append(f"{file.place(steps or ('name',))}: {located(error)}")
         if not steps or steps in gone:
             break
         gone.append(steps)
         left = left.renamed() if steps == ["name"] else left.without(steps)
     return None, faults
-
-
-def _located(error: ClientError) -> str:
-    field = f"`{error.param}`: " if error.param and error.param not in error.message else ""
-    return f"{field}{error.message}"

@@ -32,7 +32,7 @@ def add_model(command: argparse.ArgumentParser) -> None:
     connect = add_action(
         actions, "connect", _connect, "connect an account with a provider, and test it; for admins"
     )
-    connect.add_argument("name", help="a short name in lower case; its models have the ids NAME/MODEL")
+    connect.add_argument("name", help="a short name; its models have the ids NAME/MODEL")
     connect.add_argument(
         "--kind", required=True, choices=[kind.value for kind in GatewayKind], help="the API that it speaks"
     )
@@ -103,7 +103,7 @@ async def _connect(client: Client, given: argparse.Namespace) -> int:
         models=_priced(given.model, dict(given.price)),
         default_model=given.default_model,
     )
-    print(f"Connected {made.name}.", file=sys.stderr)
+    print(f"Saved {made.name}.", file=sys.stderr)
     return _report(made.name, await client.test_gateway(made.name), given)
 
 

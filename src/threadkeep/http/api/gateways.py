@@ -87,7 +87,7 @@ class UnsavedGatewayBody(Struct, frozen=True, kw_only=True, rename="camel", forb
 class GatewayBody(UnsavedGatewayBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The gateway to save. A model's id is `name/model`, so the name can't be changed later."""
 
-    name: Annotated[str, Meta(description="A short name in lower case; models have the ids `name/model`.")]
+    name: Annotated[str, Meta(description="A short name; models have the ids `name/model`.")]
 
 
 class GatewayPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
