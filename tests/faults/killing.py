@@ -16,7 +16,7 @@ from tests.faults.bank import refund
 from tests.postgres import Postgres
 from threadkeep.agents import Agent
 from threadkeep.testing import Say, ScriptedModel
-from threadkeep.testing.agents import Fakes
+from threadkeep.testing.agents import Course, Fakes
 from threadkeep.testing.crashes import Courses, Killed
 from threadkeep.testing.processes import Processes
 
@@ -89,8 +89,10 @@ async def killed_courses(
     *,
     model: Callable[[], ScriptedModel],
     expires: bool = True,
+    course_of: type[Course] = Course,
+    wait_s: float = WAIT_S,
 ) -> AsyncGenerator[tuple[Courses, Processes]]:
-    """A turn in processes, on PostgreSQL if that is given, else on SQLite."""
+    """A turn, or a course of several, in processes, on PostgreSQL if that is given, else on SQLite."""
     async with AsyncExitStack() as stack:
         processes = await stack.enter_async_context(Processes([agent], fakes, [DRIVER] if postgres else []))
         given: dict[str, Any] = {
@@ -99,10 +101,11 @@ async def killed_courses(
             "answers": answers,
             "model": model,
             "fakes": fakes,
-            "timeout_s": WAIT_S,
+            "timeout_s": wait_s,
             "settings": {"agents_pause_after_s": 0.05, "embedding_url": "off"},
             "pauses": True,
             "lives": Killed(processes),
+            "course_of": course_of,
             "folder": Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-"))),
         }
         if postgres is None:

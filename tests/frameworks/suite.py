@@ -3,15 +3,21 @@
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
+from tests.faults.killing import killed_courses
 from tests.frameworks.shop import FAKES, FORGOTTEN, REFUND, REFUNDED, REMEMBERED, WHICH
+from tests.frameworks.visit import ANSWERS, SAID, Visit
+from tests.postgres import Postgres
 from threadkeep.agents import Agent, load
 from threadkeep.client import Client, TurnWaiting
-from threadkeep.testing import crash_everywhere, running_app
-from threadkeep.testing.agents import Effects
-from threadkeep.testing.crashes import Crash, CrashReport
+from threadkeep.testing import ScriptedModel, running_app
+from threadkeep.testing.agents import TIMEOUT_S, Effects
+from threadkeep.testing.commits import Position
+from threadkeep.testing.crashes import PAUSE_AFTER_S, Courses, Crash, InProcess, positions
 from threadkeep.testing.diaries import Diary
 
 SAMPLE = (
@@ -24,32 +30,62 @@ SAMPLE = (
     "before step_end refund",
     "after step_end refund",
     "before the end",
+    "after begin (2)",
+    "before begin (3)",
+    "before step_end model (6)",
+    "before the end (3)",
 )
-"""Where the shop is crashed in the ordinary run; `python -m tests.frameworks` crashes it everywhere."""
+"""Where the shop is crashed in the ordinary run; `python -m tests.frameworks` kills it everywhere."""
 
 
-class Positions:
-    """Positions by what is committed there, in whatever scope."""
+async def crash(agent: Agent, only: Sequence[str] = SAMPLE) -> None:
+    """Crashes a visit to the shop; where it isn't cut off in a write, it ends as without a crash."""
+    with TemporaryDirectory(prefix="threadkeep-") as folder:
+        courses = Courses(
+            agent=agent,
+            text=REFUND,
+            answers=ANSWERS,
+            model=ScriptedModel,
+            fakes=FAKES,
+            timeout_s=TIMEOUT_S,
+            settings={"agents_pause_after_s": PAUSE_AFTER_S},
+            pauses=True,
+            lives=InProcess(FAKES),
+            folder=Path(folder),
+            check=True,
+            course_of=Visit,
+        )
+        await crash_at(courses, only)
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
 
-    def __contains__(self, position: object) -> bool:
-        return re.sub(r"\S+/", "", str(position)) in self._names
+async def kill(agent: Agent, only: Sequence[str], server: Postgres) -> None:
+    """Kills the processes of a visit, which PostgreSQL outlives."""
+    async with killed_courses(
+        agent, REFUND, ANSWERS, FAKES, server, model=ScriptedModel, course_of=Visit
+    ) as (courses, _):
+        await crash_at(courses, only)
 
 
-async def crash(agent: Agent, only: Sequence[str] | None = SAMPLE, *, kill: bool = False) -> CrashReport:
-    """Crashes the shop's first turn; where it isn't cut off in a write, it ends as without a crash."""
-    where = None if only is None else Positions(only)
-    report = await crash_everywhere(
-        agent, REFUND, answers=["allow"], steps=FAKES, only=where, kill=kill, check=not kill
-    )
-    assert (words(report.whole.text), report.whole.status) == (REFUNDED, "COMPLETED"), report.whole
-    assert report.whole.questions == ["Call refund?"], report.whole.questions
-    report.check()
-    problems = {str(it.position): found for it in report.crashes if (found := problem_of(it)) is not None}
+async def crash_at(courses: Courses, only: Sequence[str]) -> None:
+    """Crashes a visit at each of these positions."""
+    whole, wanted = await courses.whole(), set(only)
+    assert (words(whole.text), whole.status) == (SAID, "COMPLETED"), whole
+    assert whole.questions == ["Call refund?"], whole.questions
+    problems: dict[str, str] = {}
+    for commit, position in positions(courses.commits):
+        if (name := without_scope(position)) in only:
+            found = await courses.crashed(commit, position, courses.agent)
+            assert found.run is not None, f"{position} was not reached"
+            wanted.discard(name)
+            if (problem := problem_of(found)) is not None:
+                problems[str(position)] = problem
     assert not problems, problems
-    return report
+    assert not wanted, (wanted, courses.commits)
+
+
+def without_scope(position: Position) -> str:
+    """A position by what is committed there, in whatever scope."""
+    return re.sub(r"\S+/", "", str(position))
 
 
 def problem_of(crash: Crash) -> str | None:

@@ -286,6 +286,8 @@ class Courses:
     lives: Lives
     folder: Path
     check: bool = False
+    course_of: type[Course] = Course
+    """What is done with the agent: one turn, or a course of several."""
     commits: Sequence[str] = ()
     """Those of the turn without a crash."""
 
@@ -345,7 +347,7 @@ class Courses:
 
     def course(self, effects: Effects) -> Course:
         """The turn, for as many lives as it takes."""
-        return Course(self.agent, effects, self.answers, self.timeout_s, pauses=self.pauses)
+        return self.course_of(self.agent, effects, self.answers, self.timeout_s, pauses=self.pauses)
 
     def compared(
         self, commit: int, position: Position, code: Agent, run: AgentRun, effects: Effects
