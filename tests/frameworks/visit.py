@@ -1,4 +1,4 @@
-"""A visit to the shop: a refund that is approved, a question about it, and a second answer to that question."""
+"""A visit to the shop: a refund that is approved, a question about it, and another answer to the question."""
 
 from collections.abc import Sequence
 from dataclasses import replace
