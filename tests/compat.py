@@ -141,6 +141,7 @@ SUITES = (
         (
             "docs/clients.md",
             "examples/use-chat",
+            "src/threadkeep/agents",
             "src/threadkeep/engine",
             "src/threadkeep/http",
             "src/threadkeep/log",

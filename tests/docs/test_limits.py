@@ -142,6 +142,7 @@ FIXED = {
     "the name of a scope": turn.MOST_SCOPE_CHARACTERS,
     "model calls of one `turn.run`": turn.MOST_ROUNDS,
     "model calls with `turn.openai()` at once, of a run on a node": run_replies.MOST_OUTSIDE_CALLS,
+    "such calls a minute, of a turn on a node": run_replies.MOST_OUTSIDE_CALLS_A_MINUTE,
     "the JSON schema of such a call's reply": completions_decode.MOST_SCHEMA_BYTES,
     "text of a file that the agent reads": turn.MOST_READ,
     "a line of an imported Threadkeep export": threadkeep_exports.MOST_LINE_BYTES,

@@ -2,52 +2,11 @@
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
-from threadkeep.domain.caps import MINUTE_S, TurnCaps
+from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.ports.allowances import HELD_S, ReplyPlace
-
-MOST_USERS = 10_000
-
-
-@dataclass(slots=True)
-class _Budget:
-    left: float
-    at: float
-
-
-class _Rate:
-    """How much of something each user has left, refilled evenly over a minute; 0 means no limit."""
-
-    def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
-        self._per_minute = per_minute
-        self._clock = clock
-        self._budgets: dict[UserId, _Budget] = {}
-
-    def take(self, user_id: UserId, count: int = 1) -> float:
-        """Takes some and returns 0, or takes none and returns how many seconds to wait."""
-        if not self._per_minute:
-            return 0
-        budget, count = self._budget(user_id), min(count, self._per_minute)
-        if budget.left < count:
-            return (count - budget.left) * MINUTE_S / self._per_minute
-        budget.left -= count
-        return 0
-
-    def give_back(self, user_id: UserId) -> None:
-        """Returns one."""
-        if self._per_minute:
-            self._budget(user_id).left += 1
-
-    def _budget(self, user_id: UserId) -> _Budget:
-        now, most = self._clock(), self._per_minute
-        if len(self._budgets) >= MOST_USERS:  # users idle for a minute have their full allowance again
-            self._budgets = {name: it for name, it in self._budgets.items() if now - it.at < MINUTE_S}
-        budget = self._budgets.setdefault(user_id, _Budget(most, now))
-        refilled = budget.left + (now - budget.at) * most / MINUTE_S
-        budget.left, budget.at = min(refilled, most), now
-        return budget
+from threadkeep.services.rates import Rate
 
 
 class LocalAllowances:
@@ -55,9 +14,9 @@ class LocalAllowances:
 
     def __init__(self, caps: TurnCaps, clock: Callable[[], float] = time.monotonic) -> None:
         self._caps = caps
-        self._turns = _Rate(caps.per_minute, clock)
-        self._uploads = _Rate(caps.uploads_per_minute, clock)
-        self._writes = _Rate(caps.writes_per_minute, clock)
+        self._turns = Rate(caps.per_minute, clock)
+        self._uploads = Rate(caps.uploads_per_minute, clock)
+        self._writes = Rate(caps.writes_per_minute, clock)
         self._clock = clock
         self._replies: dict[ReplyPlace, float] = {}
         """Until when each reply outside turns has its place."""

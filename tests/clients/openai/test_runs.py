@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Awaitable
 from typing import Any
 
 import httpx
@@ -18,6 +19,7 @@ from tests.conftest import TEMPLATE
 from tests.postgres import Postgres
 from threadkeep.agents import Agent, BlockingTurn, NotInAStep, Turn, agent
 from threadkeep.domain.ledger import UsageFilter
+from threadkeep.services.completions import run_replies
 from threadkeep.settings.models import GatewayTable, ModelTable, PriceTable
 from threadkeep.testing import (
     Gate,
@@ -252,6 +254,45 @@ async def test_a_request_that_is_too_large_or_names_a_foreign_model_is_refused(m
             assert refused.value.status_code == 413
         leaked.leave.set()
     assert not model.requests
+
+
+async def test_a_run_can_make_only_so_many_calls_at_once_and_a_minute(
+    model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(run_replies, "MOST_OUTSIDE_CALLS", 2)
+    monkeypatch.setattr(run_replies, "MOST_OUTSIDE_CALLS_A_MINUTE", 3)
+    leaked, gate = Leaked(), Gate()
+    model.otherwise = [Wait(gate), Say("Yes.")]
+    async with running_app(model, agents=[leaked.agent], listens=True) as app:
+        await begun(app, leaked)
+        async with leaked.client() as client:
+
+            async def call() -> str | None:
+                return (
+                    (await client.chat.completions.create(model="default", messages=HI))
+                    .choices[0]
+                    .finish_reason
+                )
+
+            async with asyncio.TaskGroup() as tasks:
+                calls = [tasks.create_task(refusal_of(call())) for _ in range(5)]
+                await until(lambda: sum(it.done() for it in calls) == 3)
+                gate.open()
+            refused = [it.result() for it in calls if it.result()]
+            assert refused == ["A run can make at most 2 model calls at once."] * 3
+            assert await refusal_of(call()) == ""
+            assert "A run can make 3 model calls per minute. Try again in" in await refusal_of(call())
+        leaked.leave.set()
+
+
+async def refusal_of(call: Awaitable[Any]) -> str:
+    """Why a call was refused for now, if it was."""
+    try:
+        await call
+    except sdk.RateLimitError as exc:
+        assert int(exc.response.headers["retry-after"]) > 0
+        return str(exc.body["message"])  # type: ignore[index]
+    return ""
 
 
 @pytest.mark.parametrize("stream", [False, True])

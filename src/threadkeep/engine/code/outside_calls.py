@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from weakref import WeakValueDictionary
 
 from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import TurnId
@@ -54,6 +55,8 @@ class LiveRuns:
 
     def __init__(self) -> None:
         self._calls: dict[tuple[TurnId, int], OutsideCalls] = {}
+        self._elsewhere = WeakValueDictionary[tuple[TurnId, int], OutsideCalls]()
+        """Of runs on other nodes, as long as this one makes calls for them."""
 
     @contextmanager
     def living(self, turn_id: TurnId, fence: int) -> Generator[OutsideCalls]:
@@ -68,4 +71,5 @@ class LiveRuns:
 
     def calls_of(self, turn_id: TurnId, fence: int) -> OutsideCalls:
         """The calls of a run; of one on another node, their usage is charged by itself."""
-        return self._calls.get((turn_id, fence)) or OutsideCalls()
+        calls = self._calls.get((turn_id, fence))
+        return calls or self._elsewhere.setdefault((turn_id, fence), OutsideCalls())

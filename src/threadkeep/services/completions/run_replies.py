@@ -1,10 +1,12 @@
 """Model calls that a program's own SDK makes through us: `turn.openai()`. Keys stay here, budgets hold."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import ExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -56,6 +58,7 @@ from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
 from threadkeep.services.equipment import Equipment
+from threadkeep.services.rates import Rate
 from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
@@ -65,6 +68,8 @@ CheckOutput = Callable[[str], Awaitable[str | None]]
 
 MOST_OUTSIDE_CALLS = 100
 """How many calls one run can make at once on a node."""
+MOST_OUTSIDE_CALLS_A_MINUTE = 600
+"""How many calls a node takes of the runs of one turn, refilled evenly."""
 OWN_MODEL = "default"
 """The name under which a program asks for the model of its turn, without knowing which it is."""
 CLOSE_S = 10.0
@@ -105,6 +110,7 @@ class RunReplies:
         self._live = live
         self._caps = caps
         self._running: set[Completion] = set()
+        self._rate = Rate(MOST_OUTSIDE_CALLS_A_MINUTE, monotonic)
 
     async def run(self, token: str) -> HeldRun:
         """The run that a token is of; Unauthenticated once it is over."""
@@ -116,9 +122,29 @@ class RunReplies:
 
     async def begin(self, run: HeldRun, asked: RunRequest) -> Completion:
         """Begins a reply; it is made as long as somebody reads it, and the run lasts."""
-        calls = self._live.calls_of(run.turn.id, run.fence)
+        calls, stop = self._live.calls_of(run.turn.id, run.fence), Stop()
+        self._check_limits(run, calls)
+        with ExitStack() as place:  # taken at once: others that begin meanwhile count it
+            place.enter_context(calls.making(lambda: stop.request("interrupt")))
+            completion = await self._completion(run, asked, calls, stop)
+            kept = place.pop_all()
+        self._running.add(completion)
+        completion.task.add_done_callback(lambda _: (self._running.discard(completion), kept.close()))
+        return completion
+
+    def _check_limits(self, run: HeldRun, calls: OutsideCalls) -> None:
         if calls.count >= MOST_OUTSIDE_CALLS:
             raise RateLimited(f"A run can make at most {MOST_OUTSIDE_CALLS} model calls at once.")
+        if wait_s := math.ceil(self._rate.take(run.turn.id)):
+            raise RateLimited(
+                f"A run can make {MOST_OUTSIDE_CALLS_A_MINUTE} model calls per minute. "
+                f"Try again in {wait_s} s.",
+                retry_after_s=wait_s,
+            )
+
+    async def _completion(
+        self, run: HeldRun, asked: RunRequest, calls: OutsideCalls, stop: Stop
+    ) -> Completion:
         agent = await self._store.agents.get(run.agent_id)
         if agent is None or not agent.is_visible_to(User(run.user_id)):
             raise Unauthenticated("The agent of this run is no longer available.")
@@ -131,16 +157,11 @@ class RunReplies:
         contents = Contents({id_: content for it in files for id_, content in it.items()})
         loaded = await contents.load({PayloadId(it.content_id) for it in files_in(request.messages)})
         turn = replace(run.turn, id=TurnId(new_uuid()), started_at=self._equipment.clock())
-        stop = Stop()
         models = self._equipment.turn_models(agent, model)
         check = self._check(run, asked.output) if asked.output is not None else None
         reply = _Reply(turn, models, spending, stop, check)
         steps = reply.steps(with_contents(request, loaded), asks_again=asked.asks_again)
-        place = self._place(calls, stop)
-        completion = Completion(turn, steps, stop, contents, self._equipment.clock, place)
-        self._running.add(completion)
-        completion.task.add_done_callback(lambda _: self._running.discard(completion))
-        return completion
+        return Completion(turn, steps, stop, contents, self._equipment.clock, nullcontext())
 
     async def close(self) -> None:
         """Interrupts the replies that are being made; what they have used is charged."""
@@ -150,11 +171,6 @@ class RunReplies:
         if tasks:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         await end_tasks(*tasks)
-
-    @asynccontextmanager
-    async def _place(self, calls: OutsideCalls, stop: Stop) -> AsyncGenerator[None]:
-        with calls.making(lambda: stop.request("interrupt")):
-            yield
 
     def _check(self, run: HeldRun, schema: Mapping[str, Any]) -> CheckOutput:
         async def problem(text: str) -> str | None:
