@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from tests.conftest import TEMPLATE, secret_key_for
 from tests.making import ALICE, NOW, keep_agent
+from tests.pooling import NEEDS_PGBOUNCER, PgBouncer
 from tests.postgres import Postgres
 from tests.serving import SOURCE, Server, environment
 from threadkeep import Settings
@@ -446,3 +447,16 @@ def test_python_that_programs_do_not_see_is_no_hole_in_the_sandbox(tmp_path: Pat
     (sandbox,) = (it for it in findings if it["check"] == "sandbox")
     assert "didn't run" in sandbox["message"]
     assert "link" in sandbox["advice"]
+
+
+@NEEDS_PGBOUNCER
+async def test_pooler_through_which_listen_does_not_arrive_is_a_problem(tmp_path: Path, postgres: Postgres):
+    url = postgres.create_database(template=TEMPLATE)
+    (finding,) = (await found(settings(tmp_path, database_url=url)))["bus"]
+    assert finding.verdict == "ok"
+    with PgBouncer(url) as pooler:
+        pooled = {"database_url": pooler.url}
+        (finding,) = (await found(settings(tmp_path, **pooled)))["bus"]
+        assert (finding.verdict, "THREADKEEP_BUS_URL=poll:" in (finding.advice or "")) == ("problem", True)
+        (finding,) = (await found(settings(tmp_path, bus_url="poll:", **pooled)))["bus"]
+        assert finding.verdict == "ok"

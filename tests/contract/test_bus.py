@@ -1,20 +1,25 @@
 """The bus: heard here at once, by every other node soon, and nobody waits for the others."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import cast
 
+import psycopg
 import pytest
 
 from tests.conftest import ONLY_POSTGRES
 from tests.faults.relaying import relay_to
+from tests.pooling import NEEDS_PGBOUNCER, PgBouncer
 from threadkeep import loops
 from threadkeep.domain.errors import StorageUnavailable
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED
 from threadkeep.storage.database import postgres
-from threadkeep.storage.database.bus import LocalBus, PostgresBus, bus_on
-from threadkeep.storage.database.connector import Database, Query, Rows
+from threadkeep.storage.database.bus import LocalBus, PostgresBus, bus_on, listening
+from threadkeep.storage.database.bus.sending import CHANNEL
+from threadkeep.storage.database.bus.signal_rows import ORDER_LOCK, SignalRows
+from threadkeep.storage.database.connector import Database, Query, Rows, Statement
 from threadkeep.storage.store import open_database
 from threadkeep.testing.waiting import until
 
@@ -44,26 +49,51 @@ class SlowDatabase:
         return await self._database.execute(query)
 
 
-@pytest.fixture
-async def here(database: Database) -> AsyncIterator[Listener]:
-    bus = bus_on(database, Loops())
-    yield Listener(bus)
-    await bus.close()
+@asynccontextmanager
+async def node(way: str, database_url: str) -> AsyncGenerator[Listener]:
+    """A node that hears the others in this way, which knows that it may have missed something."""
+    with PgBouncer(database_url) if way == "pooled" else nullcontext() as pooler:
+        database = await open_database(pooler.url if pooler else database_url, pool_size=2)
+        listener = Listener(bus_on(database, Loops(), polls=way != "listens"))
+        if database.dialect == "postgres":
+            await until(lambda: listener.heard == [MISSED])
+        yield listener
+        await listener.bus.close()
+        await database.close()
+
+
+LISTENS = ("listens", "listens")
+HOW_TWO_NODES_HEAR = pytest.mark.parametrize(
+    "ways",
+    [
+        LISTENS,
+        ("polls", "polls"),
+        ("listens", "polls"),
+        ("polls", "listens"),
+        pytest.param(("pooled", "pooled"), marks=NEEDS_PGBOUNCER),
+    ],
+    ids="-".join,
+)
 
 
 @pytest.fixture
-async def there(database: Database, here: Listener) -> AsyncIterator[Listener]:
+def ways() -> tuple[str, str]:
+    """How `here` and `there` hear each other."""
+    return LISTENS
+
+
+@pytest.fixture
+async def here(database_url: str, ways: tuple[str, str]) -> AsyncIterator[Listener]:
+    async with node(ways[0], database_url) as here:
+        here.heard.clear()
+        yield here
+
+
+@pytest.fixture
+async def there(database_url: str, ways: tuple[str, str], here: Listener) -> AsyncIterator[Listener]:
     """Another node, which hears already."""
-    bus = bus_on(database, Loops())
-    there = Listener(bus)
-
-    async def hears() -> bool:
-        await here.bus.publish(["hello"])
-        return bool(there.heard)
-
-    await until(hears)
-    yield there
-    await bus.close()
+    async with node(ways[1], database_url) as there:
+        yield there
 
 
 async def test_who_is_here_hears_at_once_until_they_leave(here: Listener):
@@ -77,18 +107,120 @@ async def test_who_is_here_hears_at_once_until_they_leave(here: Listener):
 
 
 @ONLY_POSTGRES
+@HOW_TWO_NODES_HEAR
 async def test_other_node_hears_everything_however_much_it_is(here: Listener, there: Listener):
     signals = [f"wrote {number:036}" for number in range(1_000)]  # several payloads
     await here.bus.publish(signals)
     await until(lambda: set(signals) <= set(there.heard))
-    assert [it for it in there.heard if it not in {"hello", MISSED}] == signals
+    assert [it for it in there.heard if it != MISSED] == signals
+    await there.bus.publish(["answered"])
+    await until(lambda: here.heard[-1] == "answered")
+
+
+@ONLY_POSTGRES
+async def test_polling_node_hears_each_signal_once_however_long_commits_take(
+    database: Database, database_url: str
+):
+    writers = [SignalRows(database, CHANNEL) for _ in range(4)]
+    async with node("polls", database_url) as there:
+        async with asyncio.TaskGroup() as writing:
+            for number, rows in enumerate(writers):
+                writing.create_task(write_each(rows, [f"wrote {number} {count}" for count in range(25)]))
+        await until(lambda: len(there.heard) >= 101)
+        for number in range(len(writers)):
+            ours = [it for it in there.heard if it.startswith(f"wrote {number} ")]
+            assert ours == [f"wrote {number} {count}" for count in range(25)]
+
+
+async def write_each(rows: SignalRows, signals: Sequence[str]) -> None:
+    for signal in signals:
+        await rows.add(signal)
+
+
+@ONLY_POSTGRES
+async def test_row_becomes_visible_only_after_all_before_it(database: Database, database_url: str):
+    """A number taken first whose commit comes last would be passed over."""
+    rows = SignalRows(database, CHANNEL)
+    seen = await rows.add("first")
+    async with await psycopg.AsyncConnection.connect(database_url) as slow:
+        await slow.execute("SELECT pg_advisory_xact_lock(%s)", [ORDER_LOCK])
+        await slow.execute("INSERT INTO tk_signals (node, payload, written_at) VALUES ('slow', 'second', 0)")
+        third = asyncio.create_task(SignalRows(database, CHANNEL).add("third"))
+        await until_somebody_waits(database)
+        assert await rows.read(seen) == ([], seen)
+        await slow.commit()
+    await third
+    read = await rows.read(seen)
+    assert read and read[0] == ["second", "third"]
+
+
+async def until_somebody_waits(database: Database) -> None:
+    waiting = Statement(
+        "SELECT 1", postgres="SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    )
+
+    async def waits() -> bool:
+        return bool(await database.fetch(waiting()))
+
+    await until(waits)
+
+
+@ONLY_POSTGRES
+async def test_rows_go_after_a_minute_and_who_was_away_longer_knows_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+):
+    rows, others = SignalRows(database, CHANNEL), SignalRows(database, CHANNEL)
+    seen = await rows.add("")
+    await others.add("wrote 1")
+    await others.trim()
+    read = await rows.read(seen)
+    assert read and read[0] == ["wrote 1"]
+    monkeypatch.setattr("threadkeep.storage.database.bus.signal_rows.KEPT_MS", -1)
+    await others.add("wrote 2")
+    await others.trim()
+    assert await rows.read(seen) is None
+    assert await rows.read(read[1]) is None
+    newest = await rows.add("")
+    assert await others.read(newest) == ([], newest)
+
+
+@ONLY_POSTGRES
+async def test_polling_node_whose_place_is_gone_catches_up(database: Database, database_url: str):
+    """As after a replica took over, which has other rows."""
+    async with node("polls", database_url) as there:
+        await database.execute(Statement("SELECT 1", postgres="DELETE FROM tk_signals")())
+        await until(lambda: there.heard == [MISSED, MISSED])
+        await SignalRows(database, CHANNEL).add("wrote 1")
+        await until(lambda: there.heard[-1] == "wrote 1")
+
+
+@ONLY_POSTGRES
+@NEEDS_PGBOUNCER
+async def test_node_that_listens_behind_a_pooler_names_the_setting(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(listening, "COMES_BACK_S", 0.05)
+    monkeypatch.setattr(loops, "FIRST_PAUSE_S", 0.001)
+    running = Loops()
+    with PgBouncer(database_url) as pooler:
+        database = await open_database(pooler.url, pool_size=1)
+        bus = bus_on(database, running)
+
+        async def fails() -> bool:
+            await bus.publish(["wrote 1"])
+            return running.failing == ["listening to other nodes"]
+
+        await until(fails)
+        await bus.close()
+        await database.close()
+    assert "set THREADKEEP_BUS_URL=poll:" in caplog.text
 
 
 @ONLY_POSTGRES
 async def test_database_that_takes_nothing_does_not_keep_a_node_from_closing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("threadkeep.storage.database.bus.LAST_WORDS_S", 0.01)
+    monkeypatch.setattr("threadkeep.storage.database.bus.sending.LAST_WORDS_S", 0.01)
     bus = PostgresBus(cast("Database", SlowDatabase(database)), Loops())
     await bus.publish(["never told"])
     await bus.close()

@@ -678,6 +678,14 @@ CREATE TABLE tk_sign_in_grants (
     CONSTRAINT tk_sign_in_grants_pkey PRIMARY KEY (user_id),
     CONSTRAINT tk_sign_in_grants_user_id_fkey FOREIGN KEY (user_id) REFERENCES tk_users(id) ON DELETE CASCADE
 );
+CREATE TABLE tk_signals (
+    node text NOT NULL,
+    number bigint NOT NULL GENERATED ALWAYS AS IDENTITY,
+    payload text NOT NULL,
+    written_at bigint NOT NULL,
+    CONSTRAINT tk_signals_pkey PRIMARY KEY (number)
+);
+CREATE SEQUENCE tk_signals_number_seq;
 CREATE TABLE tk_spending (
     currency text NOT NULL,
     period text NOT NULL,
@@ -958,6 +966,7 @@ CREATE UNIQUE INDEX tk_shares_pkey ON public.tk_shares USING btree (id);
 CREATE UNIQUE INDEX tk_sign_in_attempts_pkey ON public.tk_sign_in_attempts USING btree (state_hash);
 CREATE INDEX tk_sign_in_grants_due ON public.tk_sign_in_grants USING btree (provider, due_at);
 CREATE UNIQUE INDEX tk_sign_in_grants_pkey ON public.tk_sign_in_grants USING btree (user_id);
+CREATE UNIQUE INDEX tk_signals_pkey ON public.tk_signals USING btree (number);
 CREATE INDEX tk_spending_period ON public.tk_spending USING btree (period);
 CREATE UNIQUE INDEX tk_spending_pkey ON public.tk_spending USING btree (scope, scope_id, period, currency);
 CREATE INDEX tk_states_conversation ON public.tk_states USING btree (conversation_id);

@@ -74,7 +74,7 @@ async def open_adapters(
     opened.push_async_callback(database.close)
     box = build_secret_box(settings)
     store = await store_on(database, box, settings.payload_folder)
-    bus = bus_on(database, loops)
+    bus = bus_on(database, loops, polls=settings.bus_url is not None)
     opened.push_async_callback(bus.close)
     pool = build_pool(settings, environment, loops)
     opened.push_async_callback(pool.close)

@@ -6,6 +6,7 @@ from threadkeep.bootstrap import build_secret_box
 from threadkeep.clock import system_clock
 from threadkeep.doctor.agents import check_agents
 from threadkeep.doctor.database import (
+    check_bus,
     check_connections,
     check_database,
     check_retention,
@@ -52,6 +53,8 @@ async def examine(
             yield finding
         for finding in check_connections(settings, inspection):
             yield finding
+        if not settings.on_sqlite:
+            yield await check_bus(settings)
         for finding in check_retention(settings, inspection):
             yield finding
         for finding in check_secret_key(settings, inspection, box.sealing_key):

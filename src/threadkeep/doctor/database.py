@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from threadkeep.doctor.finding import Finding
+from threadkeep.domain.errors import StorageError
 from threadkeep.settings import IN_FILE, PREFIX, Settings
 from threadkeep.storage.inspection import Inspection
 from threadkeep.storage.secrets import SealedSecret
+from threadkeep.storage.store import delivers_notifications
 
 OTHER_CONNECTIONS = 4
 """Of each process besides its pool: two for turn logs, one for leases, and one to listen to other nodes."""
@@ -68,6 +70,25 @@ def check_connections(settings: Settings, inspection: Inspection | None) -> Iter
         yield Finding("connections", "problem", used, advice)
     else:
         yield Finding("connections", "ok", used)
+
+
+async def check_bus(settings: Settings) -> Finding:
+    """Whether nodes on PostgreSQL hear each other."""
+    if settings.bus_url:
+        return Finding("bus", "ok", f"Nodes ask the database ({PREFIX}BUS_URL={settings.bus_url}).")
+    try:
+        arrives = await delivers_notifications(settings.database)
+    except StorageError as exc:
+        return Finding("bus", "problem", exc.message, "Is the database still running? Try again.")
+    if arrives:
+        return Finding("bus", "ok", "LISTEN works: nodes notify each other at once.")
+    return Finding(
+        "bus",
+        "problem",
+        "Notifications don't arrive through LISTEN, as behind a connection pooler in transaction mode "
+        "(PgBouncer): nodes don't hear each other.",
+        f"Set {PREFIX}BUS_URL=poll:, or connect to PostgreSQL itself.",
+    )
 
 
 def check_retention(settings: Settings, inspection: Inspection | None) -> Iterator[Finding]:

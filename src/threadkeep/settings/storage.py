@@ -44,6 +44,14 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
     database_pool_size: Annotated[
         int, Meta(ge=1, le=200, description="PostgreSQL: maximum number of connections.")
     ] = 8
+    bus_url: Annotated[
+        Literal["poll:"] | None,
+        Meta(
+            description="PostgreSQL: how nodes notify each other. By default with LISTEN; with poll: each "
+            "node asks the database, for connection poolers that LISTEN can't pass (PgBouncer in transaction "
+            "mode)."
+        ),
+    ] = None
     payload_store: Annotated[
         Literal["folder", "database"] | None,
         Meta(
@@ -75,6 +83,10 @@ class StorageSettings(ModelSettings, frozen=True, kw_only=True, forbid_unknown_f
         if split_url(self.database, "DATABASE_URL").scheme not in {"sqlite", "postgresql", "postgres"}:
             raise SettingsError("THREADKEEP_DATABASE_URL must start with sqlite:/// or postgresql://.")
         self._check_password()
+        if self.bus_url and self.on_sqlite:
+            raise SettingsError(
+                "THREADKEEP_BUS_URL is for nodes on PostgreSQL. With SQLite there is one process: remove it."
+            )
         if self.user_table and self.on_sqlite:
             raise SettingsError(
                 "THREADKEEP_USER_TABLE requires PostgreSQL. With SQLite, call `await app.delete_user(id)` "

@@ -178,6 +178,11 @@ async def open_snapshot(url: str, *, schema: str | None = None, as_found: bool =
     return snapshot
 
 
+async def delivers_notifications(url: str) -> bool:
+    """Whether LISTEN works on the PostgreSQL database at a URL."""
+    return await _postgres().delivers_notifications(url)
+
+
 def _postgres() -> "type[PostgresDatabase]":
     try:
         from threadkeep.storage.database.postgres import PostgresDatabase  # noqa: PLC0415 - an extra

@@ -3,12 +3,18 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.conftest import ONLY_POSTGRES
+from tests.pooling import NEEDS_PGBOUNCER, PgBouncer
+from tests.postgres import Postgres
+from threadkeep.domain.errors import SettingsError
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.store import open_database, open_snapshot, store_on
 from threadkeep.testing.waiting import until
 
 SLEEP = Statement("SELECT pg_sleep(100)")
@@ -49,3 +55,38 @@ async def test_statement_ends_in_the_server_however_often_it_is_cancelled(
         await asyncio.sleep(0.001)
     assert task.cancelled()
     assert sleeping() == 0
+
+
+@NEEDS_PGBOUNCER
+async def test_behind_a_pooler_statements_need_no_session(postgres: Postgres):
+    """Each transaction may run in another one, which other clients have used before."""
+    url = postgres.create_database()
+    with PgBouncer(url, pool_size=3) as pooler:
+        database = await open_database(pooler.url, pool_size=4)
+        await store_on(database)
+        slow = Statement("SELECT 1", postgres="SELECT pg_backend_pid() FROM pg_sleep(0.01) WHERE :n > 0")
+        found = await asyncio.gather(*(database.fetch(slow(n=1)) for _ in range(60)))
+        assert len({row for rows in found for row in rows}) > 1
+        await database.close()
+
+
+@NEEDS_PGBOUNCER
+async def test_schema_behind_a_pooler_must_be_the_roles_own(postgres: Postgres):
+    """SET would hold for a session that the pooler gives to somebody else."""
+    url = postgres.create_database()
+    with PgBouncer(url) as pooler:
+        with pytest.raises(
+            SettingsError, match=r"ALTER ROLE postgres IN DATABASE tk_test_\w+ SET search_path"
+        ):
+            await open_database(pooler.url, schema="own")
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            name = sql.Identifier(urlsplit(url).path[1:])
+            await connection.execute(
+                sql.SQL("ALTER ROLE postgres IN DATABASE {} SET search_path TO own").format(name)
+            )
+        pooler.stop()
+        pooler.start()
+        await (await open_database(pooler.url, schema="own")).close()
+        snapshot = await open_snapshot(pooler.url, schema="own")
+        assert await snapshot.fetch(Statement("SELECT 1", postgres="SELECT current_schema()")()) == [("own",)]
+        await snapshot.close()

@@ -5,7 +5,7 @@ import logging
 import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import wraps
 from types import CoroutineType
 from typing import Any, Literal, LiteralString, ParamSpec, TypeVar, cast
@@ -25,6 +25,7 @@ from threadkeep.domain.errors import (
     StorageRefused,
     StorageUnavailable,
 )
+from threadkeep.domain.ids import new_uuid
 from threadkeep.storage.database.connector import Plan, Query, Row, Rows
 from threadkeep.storage.database.host_users import find_host_column, tie_users
 from threadkeep.storage.database.migrate import migrate, migrations
@@ -40,6 +41,8 @@ _Pool = AsyncConnectionPool[PostgresConnection]
 WAIT_FOR_CONNECTION_S = 5.0
 LISTEN_CHECK_S = 15.0
 """How often the connection that only listens must show that it isn't dead."""
+DELIVERED_WITHIN_S = 2.0
+"""How long a notification that nobody waits for may take, before LISTEN counts as not working."""
 MOST_READ_S = 30.0
 """A server that is frozen or cut off by the network never answers; reads stop waiting after this."""
 MOST_TAKEN_AT_ONCE = 256 * 1024
@@ -142,12 +145,29 @@ class PostgresDatabase:
                 raise StorageRefused(f"Couldn't read the database: {_for_operators(exc)}") from exc
 
         try:
-            await _configure(connection, schema)
+            await _configure(connection, None)
             await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            if schema:
+                await connection.execute(_search_path("SET LOCAL", schema))
         except BaseException:
             await connection.close()
             raise
         return Snapshot("postgres", drive, connection.close)
+
+    @staticmethod
+    async def delivers_notifications(url: str) -> bool:
+        """Whether LISTEN works; not through a pooler that gives each transaction another session."""
+        _check_url(url)
+        channel = f"threadkeep_{new_uuid()}"
+        try:
+            async with await _connect(url) as listener, await _connect(url) as notifier:
+                await listener.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)).as_bytes())
+                await notifier.execute("SELECT pg_notify($1, '')", [channel])
+                async for _ in listener.notifies(timeout=DELIVERED_WITHIN_S, stop_after=1):
+                    return True
+        except psycopg.Error as exc:
+            raise StorageRefused(f"Can't use the PostgreSQL database: {_for_operators(exc)}") from exc
+        return False
 
     @_cancelled_once
     async def fetch(self, query: Query) -> Rows:
@@ -163,10 +183,10 @@ class PostgresDatabase:
     async def read(self, plan: Callable[[], Plan[T]]) -> T:
         """Runs a plan of reading statements on one connection; retries once if it was dead."""
         try:
-            async with self._reading() as connection:
+            async with self._reading() as connection, _in_one_session(connection):
                 return await _drive(connection, plan())
         except ConnectionBroke:
-            async with self._reading() as connection:
+            async with self._reading() as connection, _in_one_session(connection):
                 return await _drive(connection, plan())
 
     @_cancelled_once
@@ -282,15 +302,43 @@ async def _connect(url: str) -> PostgresConnection:
 
 
 async def _configure(connection: PostgresConnection, schema: str | None) -> None:
+    """Prepares a connection for our statements."""
     # Ids are text inside Threadkeep; numbers always have one type, so that each statement is prepared once,
     # not once per size of number.
     connection.adapters.register_loader("uuid", TextLoader)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_dumper(_Encoded, _EncodedDumper)
-    if schema:
-        await connection.execute(
-            sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)).as_bytes(connection)
+    if await _is_pooled(connection):
+        connection.prepare_threshold = None  # the next transaction may run in another session
+    elif schema:
+        await connection.execute(_search_path("SET", schema))
+
+
+async def _is_pooled(connection: PostgresConnection) -> bool:
+    """Whether a pooler such as PgBouncer answers, which may give each transaction another session."""
+    ((pid,),) = await (await connection.execute("SELECT pg_backend_pid()")).fetchall()
+    return pid != connection.info.backend_pid
+
+
+@asynccontextmanager
+async def _in_one_session(connection: PostgresConnection) -> AsyncGenerator[None]:
+    """Keeps a pooler from giving the next statement another session."""
+    async with nullcontext() if connection.prepare_threshold is not None else connection.transaction():
+        yield
+
+
+async def _check_search_path(connection: PostgresConnection, schema: str) -> None:
+    ((found,),) = await (await connection.execute("SELECT current_schema()")).fetchall()
+    if found != schema:
+        raise SettingsError(
+            "Behind a connection pooler, THREADKEEP_DATABASE_SCHEMA must also be the role's own search path. "
+            f"Run: ALTER ROLE {connection.info.user} IN DATABASE {connection.info.dbname} "
+            f"SET search_path TO {schema}; then let the pooler reconnect."
         )
+
+
+def _search_path(how: Literal["SET", "SET LOCAL"], schema: str) -> bytes:
+    return sql.SQL(how + " search_path TO {}").format(sql.Identifier(schema)).as_bytes()
 
 
 @contextmanager
@@ -400,6 +448,8 @@ async def _migrate(url: str, schema: str | None, user_table: str | None) -> None
             await _drive(connection, migrate(migrations("postgres")))
             if host_column is not None:
                 await _tie_users(connection, host_column)
+        if schema and await _is_pooled(connection):
+            await _check_search_path(connection, schema)
 
 
 @asynccontextmanager
@@ -414,7 +464,7 @@ async def _enter(connection: PostgresConnection, schema: str) -> None:
     """Switches to our own schema, which it creates if needed, until the transaction ends."""
     name = sql.Identifier(schema)
     await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name).as_bytes(connection))
-    await connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(name).as_bytes(connection))
+    await connection.execute(_search_path("SET LOCAL", schema))
 
 
 async def _tie_users(connection: PostgresConnection, host_column: Row) -> None:

@@ -1,0 +1,69 @@
+"""The bus over PostgreSQL's LISTEN/NOTIFY."""
+
+import asyncio
+from contextlib import aclosing
+
+from threadkeep.domain.errors import StorageUnavailable
+from threadkeep.loops import Loops
+from threadkeep.ports.bus import MISSED
+from threadkeep.storage.database.bus.sending import CHANNEL, POLLS, SharedBus
+from threadkeep.storage.database.bus.signal_rows import SignalRows
+from threadkeep.storage.database.connector import Database
+from threadkeep.tasks import end_tasks
+
+POLLER_COUNTS_S = 60.0
+"""How long a node that polls counts as there after it said so, and after we began to listen."""
+COMES_BACK_S = 10.0
+"""How long our own notification may take to come back."""
+
+
+class PostgresBus(SharedBus):
+    """One connection listens and is reopened when it breaks. For nodes that poll, signals are rows, too."""
+
+    def __init__(self, database: Database, loops: Loops) -> None:
+        super().__init__(loops, self._send)
+        self._database = database
+        self._rows = SignalRows(database, CHANNEL)
+        self._rows_until = 0.0
+        self._comes_back: asyncio.Timeout | None = None
+        self._is_deaf = False
+        self._listening = loops.start("listening to other nodes", self._listen)
+
+    async def _send(self, payload: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._rows_until:
+            await self._rows.add(payload)
+        else:
+            await self._rows.notify(payload)
+        if self._comes_back and self._comes_back.when() is None:
+            self._comes_back.reschedule(now + COMES_BACK_S)
+
+    async def _listen(self) -> None:
+        try:
+            async with aclosing(self._database.listen(CHANNEL)) as payloads, asyncio.timeout(None) as timeout:
+                async for payload in payloads:
+                    self._hear(payload)
+                    timeout.reschedule(None)
+                    self._comes_back = timeout
+        except TimeoutError as exc:
+            self._is_deaf = True
+            raise StorageUnavailable(
+                "Notifications don't arrive through LISTEN. With a connection pooler such as PgBouncer in "
+                "transaction mode, set THREADKEEP_BUS_URL=poll:."
+            ) from exc
+        finally:
+            self._comes_back = None
+
+    def _hear(self, payload: str) -> None:
+        self._is_deaf = self._is_deaf and not payload
+        if not self._is_deaf:
+            self._listening.succeeded()
+        signals = payload.split("\n") if payload else [MISSED]
+        if POLLS in signals or not payload:
+            self._rows_until = asyncio.get_running_loop().time() + POLLER_COUNTS_S
+        self.deliver(signal for signal in signals if signal != POLLS)
+
+    async def close(self) -> None:
+        """Sends the remaining signals, unless the database is unavailable, and stops listening."""
+        await self._sender.close()
+        await end_tasks(self._listening.task)
