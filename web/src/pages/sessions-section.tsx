@@ -1,10 +1,11 @@
 import "../styles/account-rows.css";
 
-import { type PageView_SessionView, type SessionView, type SignInView } from "@threadkeep/client";
+import { type PageView_SessionView, type SessionView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 import { useRef } from "react";
 
 import { api } from "../api/api";
+import { readSignIn } from "../api/sign-in-ways";
 import { useLoaded } from "../api/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { confirmed } from "../state/confirmation";
@@ -30,7 +31,7 @@ interface SignedIn {
 async function readSessions(signal: AbortSignal): Promise<SignedIn> {
   const { items } = await api.get<PageView_SessionView>(SESSIONS, {}, signal);
   const isByProvider = items.some(({ way }) => way.startsWith(OIDC));
-  const ways = isByProvider ? (await api.get<SignInView>("/api/sign-in", {}, signal)).ways : [];
+  const ways = isByProvider ? (await readSignIn(signal)).ways : [];
   return { sessions: items, titles: new Map(ways.map(({ name, title }) => [name, title])) };
 }
 

@@ -18,8 +18,8 @@ const en = {
   acceptAgain: "Use the link anyway",
   useless: "This invitation doesn’t work",
   problems: {
-    INVITATION_ENDED: "It was used already, or has expired. Ask for a new one. If somebody else may have used it, tell an administrator.",
-    INVITATION_NOT_FOUND: "It was withdrawn or replaced by a newer one, or the link isn’t complete. Ask for a new one.",
+    INVITATION_ENDED: "It was used already, or has expired. Ask the person who invited you for a new link. If somebody else may have used it, tell an administrator.",
+    INVITATION_NOT_FOUND: "It was withdrawn or replaced by a newer one, or the link isn’t complete. Ask the person who invited you for a new link.",
     RATE_LIMITED: "Too many links that don’t work were opened from here. Try again in a minute.",
   },
   toSignIn: "Sign in another way",
@@ -40,8 +40,8 @@ const zh: typeof en = {
   acceptAgain: "仍然使用此链接",
   useless: "此邀请无效",
   problems: {
-    INVITATION_ENDED: "邀请已被使用或已过期，请索取新的邀请。如果可能被他人使用，请告知管理员。",
-    INVITATION_NOT_FOUND: "邀请已被撤回或由更新的邀请取代，或者链接不完整。请索取新的邀请。",
+    INVITATION_ENDED: "邀请已被使用或已过期，请向邀请你的人索取新的链接。如果可能被他人使用，请告知管理员。",
+    INVITATION_NOT_FOUND: "邀请已被撤回或由更新的邀请取代，或者链接不完整。请向邀请你的人索取新的链接。",
     RATE_LIMITED: "从此处打开的无效链接过多。请一分钟后再试。",
   },
   toSignIn: "以其他方式登录",

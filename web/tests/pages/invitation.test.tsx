@@ -17,13 +17,16 @@ let accepted: unknown[];
 /** What the server says of the link, and whom the cookie signs in. */
 let offer: () => Response;
 let me: MeView | null;
+/** Whether there is another way to sign in. */
+let tokens: boolean;
 
 beforeEach(() => {
-  [accepted, me, offer] = [[], null, () => Response.json(OFFER)];
+  [accepted, me, offer, tokens] = [[], null, () => Response.json(OFFER), true];
   session.set({ state: "out", refused: null });
   go({ name: "invitation", token: "secret" });
   respond.mockImplementation(async ({ pathname }, { body }) => {
     if (pathname === "/api/sign-in/invitation") return offer();
+    if (pathname === "/api/sign-in") return Response.json({ ways: [], invitations: true, tokens });
     if (pathname === "/api/me") return me ? Response.json(me) : refuse(401, "UNAUTHENTICATED");
     const { switch: switches, ...sent } = JSON.parse(body as string) as { switch: boolean; token: string };
     accepted.push({ ...sent, switches });
@@ -102,6 +105,15 @@ it.each([
   offer = () => refuse(status, code);
   const drawn = draw(<Invitation token="secret" />);
   await seen(() => expect(drawn.find("[role=alert]").textContent).toContain(text));
+  await seen(() => drawn.named("Sign in another way"));
   await click(drawn.named("Sign in another way"));
   expect(route.get()).toEqual({ name: "new", agentId: null });
+});
+
+it("offers no other way where there is none, and says whom to ask", async () => {
+  [tokens, offer] = [false, () => refuse(410, "INVITATION_ENDED")];
+  const drawn = draw(<Invitation token="secret" />);
+  await seen(() => expect(drawn.find("[role=alert]").textContent).toContain("Ask the person who invited you for a new link"));
+  await seen(() => expect(respond.mock.calls.map(([{ pathname }]) => pathname)).toContain("/api/sign-in"));
+  expect(drawn.place.querySelectorAll(".choices button")).toHaveLength(0);
 });

@@ -32,9 +32,9 @@ _MAKE_ROOM = Statement(
 )
 _FIND = Statement(
     f"""SELECT {", ".join(f"session.{name}" for name in _COLUMNS.split(", "))},
-        owner.name, owner.role, owner.groups
+        owner.name, owner.role, owner.groups, owner.suspended_by
     FROM tk_sessions AS session JOIN tk_users AS owner ON owner.id = session.user_id
-    WHERE session.token_hash = :token_hash AND owner.suspended_at IS NULL AND owner.deleted_at IS NULL"""
+    WHERE session.token_hash = :token_hash AND owner.deleted_at IS NULL"""
 )
 _OF_USER = Statement(
     f"""SELECT {_COLUMNS} FROM tk_sessions
@@ -67,7 +67,7 @@ class SqlSessions:
         await self._database.write(lambda: start_session(session, token_hash, user))
 
     async def find(self, token_hash: str) -> FoundSession | None:
-        """The session whose token has this hash, ended by time or not, unless its user is suspended."""
+        """The session whose token has this hash, ended by time or not, and who suspends its user, if anybody."""
         rows = await self._database.fetch(_FIND(token_hash=token_hash))
         return _found(rows[0]) if rows else None
 
@@ -105,6 +105,7 @@ def start_session(session: Session, token_hash: str, user: SignedIn) -> Plan[Non
         raise Forbidden("This user is suspended. Ask an admin.")
     if suspended_by is not None:
         yield _LIFT(id=user.id)
+        yield END_ALL(user_id=user.id)
     yield from describe(user)
     yield _MAKE_ROOM(user_id=user.id, most=MOST_SESSIONS - 1)
     values = {name: getattr(session, name) for name in Session.__slots__}
@@ -130,7 +131,7 @@ def _session(row: Row) -> Session:
 
 
 def _found(row: Row) -> FoundSession:
-    *columns, name, role, groups = row
+    *columns, name, role, groups, suspended_by = row
     session = _session(tuple(columns))
     user = User(
         session.user_id,
@@ -139,4 +140,4 @@ def _found(row: Row) -> FoundSession:
         name=name,
         groups=tuple(to_value(groups)),
     )
-    return FoundSession(session, user)
+    return FoundSession(session, user, suspended_by)
