@@ -31,7 +31,7 @@ INVITATION_S = 24 * 60 * 60
 MOST_INVITATION_S = 30 * 24 * 60 * 60
 
 SuspendedBy = Literal["admin", "provider"]
-"""Who keeps a user out: an admin, until one lifts it, or the provider, until the user signs in with it again."""
+"""Who keeps a user out: an admin, until one lifts it, or the provider, until they sign in with it again."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -172,8 +172,8 @@ def user_suspended(by: SuspendedBy) -> Unauthenticated:
     message = (
         "This user is suspended. Ask an admin."
         if by == "admin"
-        else "This user is suspended, because the sign-in provider no longer lets them in here. Sign in with the "
-        "provider again; if that doesn't work, ask an admin."
+        else "This user is suspended, because the sign-in provider no longer lets them in here. Sign in with "
+        "the provider again; if that doesn't work, ask an admin."
     )
     return Unauthenticated(message, details={"suspendedBy": by})
 

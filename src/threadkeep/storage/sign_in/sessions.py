@@ -67,7 +67,7 @@ class SqlSessions:
         await self._database.write(lambda: start_session(session, token_hash, user))
 
     async def find(self, token_hash: str) -> FoundSession | None:
-        """The session whose token has this hash, ended by time or not, and who suspends its user, if anybody."""
+        """The session whose token has this hash, ended by time or not, and who keeps its user out."""
         rows = await self._database.fetch(_FIND(token_hash=token_hash))
         return _found(rows[0]) if rows else None
 
