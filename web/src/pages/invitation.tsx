@@ -88,7 +88,9 @@ function Offer({ offer, isAccepting, onAccept }: OfferProps) {
           </button>
         )}
       </div>
-      <p className="hint">{invitationWords.until(dateTime(offer.expiresAt, words.locale))}</p>
+      <p className="hint">
+        {invitationWords.until(dateTime(offer.expiresAt, words.locale))} {offer.endsSessions ? invitationWords.endsOthers : invitationWords.endsNone}
+      </p>
     </>
   );
 }

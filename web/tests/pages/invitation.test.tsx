@@ -7,7 +7,7 @@ import { go, route } from "../../src/state/route";
 import { session } from "../../src/state/session";
 import { click, draw, respond, seen, undraw } from "../draw";
 
-const OFFER: InvitationOfferView = { userId: "invited:ann", name: "ann", role: "user", expiresAt: "2026-11-20T12:00:00.000Z" };
+const OFFER: InvitationOfferView = { userId: "invited:ann", name: "ann", role: "user", endsSessions: true, expiresAt: "2026-11-20T12:00:00.000Z" };
 const BOB: MeView = { id: "invited:bob", name: "bob", role: "user", installation: "a" };
 
 const refuse = (status: number, code: string) => Response.json({ error: { code, message: code, requestId: "" } }, { status });
@@ -52,6 +52,13 @@ it("signs in only after a click, and leaves the address", async () => {
   expect(accepted).toEqual([{ token: "secret", switches: false }]);
   expect(session.get()).toEqual({ state: "in", me });
   expect(location.hash).toBe("#/");
+});
+
+it("says that a link which the user made themselves signs them out nowhere", async () => {
+  offer = () => Response.json({ ...OFFER, endsSessions: false });
+  const drawn = draw(<Invitation token="secret" />);
+  await seen(() => expect(drawn.text).toContain("Your other browsers stay signed in."));
+  expect(drawn.text).not.toContain("will be signed out there");
 });
 
 it("asks before it signs somebody else out", async () => {

@@ -29,6 +29,10 @@ INVITED = "invited:"
 INVITATION_S = 24 * 60 * 60
 """How long an invitation is valid by default."""
 MOST_INVITATION_S = 30 * 24 * 60 * 60
+OWN_LINK_S = 10 * 60
+"""How long somebody who came by invitation can use a link for another browser of theirs."""
+MOST_OWN_LINKS = 10
+"""In an hour."""
 
 SuspendedBy = Literal["admin", "provider"]
 """Who keeps a user out: an admin, until one lifts it, or the provider, until they sign in with it again."""
@@ -94,10 +98,15 @@ class Invitation:
     user_id: UserId
     role: UserRole
     invited_by: UserId | None
-    """The admin who made it; None for the operator, on the command line."""
+    """The admin who made it, or the user, for another browser; None for the operator."""
     created_at: int
     expires_at: int
     accepted_at: int | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its user made it in another browser: then it ends no session, and changes no role."""
+        return self.invited_by == self.user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from threadkeep.domain.user import UserRole
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.sign_in.sessions import END_ALL
+from threadkeep.storage.sign_in.sessions import end_sessions
 
 _KNOWN = """SELECT id, name, role, groups, invited, suspended_at,
         (SELECT MAX(last_used_at) FROM tk_sessions WHERE user_id = tk_users.id),
@@ -69,7 +69,7 @@ def _unsuspend(user_id: UserId, entry: AuditEntry) -> Plan[bool]:
     if not (yield _UNSUSPEND(id=user_id)):
         return False
     # Nobody is back in a browser by themselves, least of all one that was lost.
-    yield END_ALL(user_id=user_id)
+    yield from end_sessions(user_id)
     yield audit_query(entry)
     return True
 
