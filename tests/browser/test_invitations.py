@@ -137,7 +137,9 @@ def test_admin_invites_and_suspends(unopened: Page, browser: Browser, server: Se
     admin.get_by_role("alertdialog").get_by_role("button", name="Suspend").click()
     expect(row).to_contain_text("Suspended since")
     # What is open ends by itself.
-    expect(carl.get_by_text("You were signed out")).to_be_visible()
+    expect(
+        carl.get_by_text("Your account is suspended. Only an administrator can lift this.")
+    ).to_be_visible()
     row.get_by_role("button", name="Let carl back in").click()
     expect(row).not_to_contain_text("Suspended since")
     assert violations(admin) == []

@@ -6,6 +6,7 @@ from threadkeep.clock import Clock
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, Unauthenticated, UserNotFound
 from threadkeep.domain.ids import UserId, new_uuid
+from threadkeep.domain.sign_in.session import user_suspended
 from threadkeep.domain.user import LOCAL, User
 from threadkeep.mcp.personal import PersonalServers
 from threadkeep.services.keys import Keys
@@ -54,8 +55,8 @@ class Users:
         # Tokens tell only the second: one of the second of the deletion may be older.
         if since is not None and standing.deleted_at and since <= standing.deleted_at:
             raise Unauthenticated("This user was deleted after the token was issued. Sign in again.")
-        if standing.is_suspended:
-            raise Unauthenticated("This user is suspended. Ask an admin.")
+        if standing.suspended_by is not None:
+            raise user_suspended(standing.suspended_by)
 
     async def admit(self, user: User) -> None:
         """Lets in a user for whom an application asks, who becomes known; UserNotFound if a host application
@@ -73,16 +74,24 @@ class Users:
         # No user's id contains a NUL, and PostgreSQL refuses to search for it.
         if not _may_delete(user, user_id) or "\x00" in user_id:
             raise UserNotFound
-        if user.key is not None and user.is_acted_for:
-            # The one who asks is the application, whoever it names.
-            details = {"keyId": user.key.id, "userId": user_id}
-            await self._store.agents.note(
-                AuditEntry(new_uuid(), self._clock(), user.key.user_id, "delete_user", None, details)
-            )
+        await self._note_deletion(user, UserId(user_id))
         if user_id == user.id:
             await self.meet(user)  # so that the deletion is noted even if there is nothing to delete
         if not await self._delete(UserId(user_id)) and user_id != user.id:
             raise UserNotFound
+
+    async def _note_deletion(self, user: User, user_id: UserId) -> None:
+        """Notes in the audit who deletes somebody else. The deletion takes the name out of it."""
+        if user.key is not None and user.is_acted_for:
+            # The one who asks is the application, whoever it names.
+            actor, details = user.key.user_id, {"keyId": user.key.id, "userId": user_id}
+        elif user_id != user.id and await self._store.known_users.find(user_id) is not None:
+            actor, details = user.id, {"userId": user_id}
+        else:
+            return
+        await self._store.agents.note(
+            AuditEntry(new_uuid(), self._clock(), actor, "delete_user", None, details)
+        )
 
     async def _delete(self, user_id: UserId) -> bool:
         await self._running_turns.abort_all_of(user_id)

@@ -10,6 +10,7 @@ import msgspec
 
 from threadkeep.domain.guide import GUIDE_ID
 from threadkeep.domain.ids import FIRST_UUID, AgentId, ContentId, ConversationId, UserId
+from threadkeep.domain.sign_in.session import SuspendedBy
 from threadkeep.storage.database.columns import to_json
 from threadkeep.storage.database.connector import LAST_SEQ, Database, Plan, Statement
 from threadkeep.storage.file_contents import FileContents
@@ -40,7 +41,7 @@ class Standing:
 
     deleted_at: int
     """When a user of this id was last deleted; 0 if never."""
-    is_suspended: bool
+    suspended_by: SuspendedBy | None
 
 
 IDS_AT_ONCE = 1000
@@ -116,8 +117,8 @@ _NOTE_DELETED = Statement(
 )
 # A deletion that goes on is later than any token: a sign-in meanwhile is refused, too.
 _STANDING = Statement(
-    f"""SELECT deleted_at, FALSE FROM tk_deleted_users WHERE name = :name
-    UNION ALL SELECT CASE WHEN deleted_at IS NULL THEN 0 ELSE {LAST_SEQ} END, suspended_at IS NOT NULL
+    f"""SELECT deleted_at, NULL FROM tk_deleted_users WHERE name = :name
+    UNION ALL SELECT CASE WHEN deleted_at IS NULL THEN 0 ELSE {LAST_SEQ} END, suspended_by
         FROM tk_users WHERE id = :id AND (deleted_at IS NOT NULL OR suspended_at IS NOT NULL)"""
 )
 # How deleting a user in the host application leaves their agents.
@@ -201,7 +202,10 @@ class SqlUsers:
     async def standing(self, user_id: UserId) -> Standing:
         """Whether a user may enter."""
         rows = await self._database.fetch(_STANDING(name=self._unnamed(user_id), id=user_id))
-        return Standing(max((at for at, _ in rows), default=0), any(it for _, it in rows))
+        return Standing(
+            deleted_at=max((at for at, _ in rows), default=0),
+            suspended_by=next((by for _, by in rows if by is not None), None),
+        )
 
     async def _purge(self, user_id: UserId) -> list[ConversationId]:
         """Deletes all that a user has; returns the conversations."""

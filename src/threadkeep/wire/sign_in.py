@@ -37,8 +37,13 @@ class InvitationOfferView(View, frozen=True, kw_only=True, omit_defaults=True):
     role: Annotated[UserRole, Meta(description="What they become: user or admin.")]
     expires_at: Annotated[Time, Meta(description="Until when it can be accepted, in UTC.")]
     invited_by: Annotated[
-        str | UnsetType, Meta(description="The admin who made it; absent if the operator did.")
+        str | UnsetType,
+        Meta(description="The admin who made it; absent if the operator or the user themselves did."),
     ] = UNSET
+    ends_sessions: Annotated[
+        bool,
+        Meta(description="Whether accepting it signs the user out everywhere else; not if they made it."),
+    ]
     signed_in_as: Annotated[
         str | UnsetType, Meta(description="Somebody else who is signed in in this browser, if anybody is.")
     ] = UNSET
@@ -70,6 +75,13 @@ class NewInvitationView(InvitationView, frozen=True, kw_only=True, omit_defaults
     url: Annotated[
         str, Meta(description="The link. Whoever opens it first becomes this user: send it safely.")
     ]
+
+
+class SignInLinkView(View, frozen=True, kw_only=True):
+    """A link for another browser of yours. It is shown this once: Threadkeep stores only its hash."""
+
+    url: Annotated[str, Meta(description="The link, to be opened in the other browser within ten minutes.")]
+    expires_at: Annotated[Time, Meta(description="Until when it can be used, in UTC.")]
 
 
 class SessionView(View, frozen=True, kw_only=True):
@@ -118,7 +130,8 @@ def invitation_offer_view(invitation: Invitation, signed_in_as: str | None) -> I
         name=invited_name(invitation.user_id),
         role=invitation.role,
         expires_at=rfc3339(invitation.expires_at),
-        invited_by=invitation.invited_by or UNSET,
+        ends_sessions=not invitation.is_own,
+        invited_by=UNSET if invitation.is_own else invitation.invited_by or UNSET,
         signed_in_as=signed_in_as or UNSET,
     )
 

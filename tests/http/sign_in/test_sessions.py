@@ -318,7 +318,9 @@ async def test_suspended_user_can_do_nothing_until_an_admin_says_so(api: Api):
         suspended = (await admin.post(f"/api/admin/users/{user}/suspend")).json()
         assert suspended["suspendedAt"]
     for client in (ann, program, token_user):
-        refusal(await client.get("/api/conversations"), 401, "UNAUTHENTICATED")
+        error = refusal(await client.get("/api/conversations"), 401, "UNAUTHENTICATED")
+        if client is not program:  # what is open says why it has stopped
+            assert error["details"] == {"suspendedBy": "admin"}
     refusal(await accept(browser(api), again), 403, "FORBIDDEN")
     for user in ("invited:ann", "carl"):
         assert "suspendedAt" not in (await admin.post(f"/api/admin/users/{user}/unsuspend")).json()
@@ -334,12 +336,96 @@ async def test_suspended_user_can_do_nothing_until_an_admin_says_so(api: Api):
     assert known["invited:ann"]["lastSeenAt"]
 
 
+async def own_link(client: httpx.AsyncClient) -> str:
+    """The token in a link that somebody makes for another browser of theirs."""
+    response = await client.post("/api/me/sessions/links")
+    assert response.status_code == 201, response.text
+    return response.json()["url"].partition("/#/invitation/")[2]
+
+
+async def test_invited_person_signs_in_with_another_browser_too(api: Api):
+    laptop, phone = await signed_in(api, admin=True), browser(api)
+    replaced, token = await own_link(laptop), await own_link(laptop)
+    assert "expired" in refusal(await accept(phone, replaced), 410, "INVITATION_ENDED")["message"]
+    offer = (await phone.post("/api/sign-in/invitation", json={"token": token})).json()
+    assert (offer["userId"], offer["endsSessions"]) == ("invited:ann", False)
+    assert "invitedBy" not in offer
+    admin = api.as_user("root", admin=True)
+    assert (await admin.get("/api/admin/invitations")).json()["items"] == []  # she is here already
+    bob = await signed_in(api, "bob")
+    refusal(await accept(bob, token), 409, "OTHER_USER_SIGNED_IN")
+    assert (await accept(phone, token)).json() == {"id": "invited:ann", "role": "admin"}
+    refusal(await accept(browser(api), token), 410, "INVITATION_ENDED")
+    for client in (laptop, phone):
+        assert len((await client.get("/api/me/sessions")).json()["items"]) == 2
+    audit = [it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["actorId"] == "invited:ann"]
+    marks = [(it["action"], it["details"].get("forOtherBrowser")) for it in audit]
+    assert marks[:3] == [("accept_invitation", True), ("create_invitation", True), ("create_invitation", True)]
+    # An admin's link still ends them all, and the links that they have made.
+    new_way_in = await invite(api)
+    made = await own_link(phone)
+    assert (await accept(browser(api), new_way_in)).status_code == 200
+    refusal(await phone.get("/api/me"), 401, "UNAUTHENTICATED")
+    refusal(await accept(browser(api), made), 410, "INVITATION_ENDED")
+
+
+async def test_link_for_another_browser_ends_with_any_session_and_gives_no_lost_role(api: Api):
+    laptop, phone = await signed_in(api, admin=True), browser(api)
+    await accept(phone, await own_link(laptop))
+    stolen = await own_link(phone)
+    (theirs,) = [it for it in (await laptop.get("/api/me/sessions")).json()["items"] if not it["current"]]
+    assert (await laptop.delete(f"/api/me/sessions/{theirs['id']}")).status_code == 204
+    refusal(await accept(browser(api), stolen), 410, "INVITATION_ENDED")
+    stolen = await own_link(laptop)
+    assert (await laptop.delete("/api/me/sessions")).status_code == 204
+    refusal(await accept(browser(api), stolen), 410, "INVITATION_ENDED")
+    # What is asked counts, not what was when the link was made.
+    again = await signed_in(api, admin=True)
+    token = await own_link(again)
+    user = SignedIn(id=UserId("invited:ann"), role=UserRole.USER)
+    await Sessions(api.store, system_clock).start(user, INVITATION, "another", system_clock())
+    assert (await accept(phone, token)).json()["role"] == "user"
+
+
+async def test_only_an_invited_persons_browser_makes_links_and_not_many(api: Api):
+    ann = await signed_in(api)
+    key = (await ann.post("/api/keys", json={"name": "k", "scopes": ["admin"]})).json()["key"]
+    carl = await Sessions(api.store, system_clock).start(
+        SignedIn(id=UserId("work|carl"), role=UserRole.USER), "oidc:work", "browser", system_clock()
+    )
+    by_provider = browser(api, Cookie=f"{next(iter(ann.cookies))}={carl.token}")
+    others = [api.client(Authorization=f"Bearer {key}"), api.as_user("bob", admin=True), by_provider]
+    for client in others:
+        refusal(await client.post("/api/me/sessions/links"), 403, "FORBIDDEN")
+    elsewhere = await ann.post("/api/me/sessions/links", headers={"Origin": "https://evil.example"})
+    refusal(elsewhere, 403, "FORBIDDEN", "Origin")
+    made = await asyncio.gather(*(ann.post("/api/me/sessions/links") for _ in range(12)))
+    assert sorted(it.status_code for it in made) == [201] * 10 + [429] * 2
+    refused = await ann.post("/api/me/sessions/links")
+    assert refusal(refused, 429, "RATE_LIMITED")["details"] == {"limit": "signInLinks", "most": 10}
+    assert 3000 < int(refused.headers["retry-after"]) <= 3600
+    root = await signed_in(api, "root", admin=True)
+    response = await root.post("/api/admin/invitations", json={"user": "root"})
+    refusal(response, 422, "INVALID_REQUEST", "user")
+
+
 async def test_deleted_user_is_out_and_can_be_invited_anew(api: Api):
     ann, unused = await signed_in(api), await invite(api)
     assert (await ann.delete("/api/users/invited:ann")).status_code == 204
     refusal(await ann.get("/api/me"), 401, "UNAUTHENTICATED")
     refusal(await accept(browser(api), unused), 404, "INVITATION_NOT_FOUND")
-    assert (await (await signed_in(api)).get("/api/me")).json()["id"] == "invited:ann"
+    again = await signed_in(api)
+    assert (await again.get("/api/me")).json()["id"] == "invited:ann"
+    admin = api.as_user("root", admin=True)
+    refusal(await api.as_user("bob").delete("/api/users/invited:ann"), 404, "USER_NOT_FOUND")
+    assert (await admin.delete("/api/users/invited:ann")).status_code == 204
+    refusal(await again.get("/api/me"), 401, "UNAUTHENTICATED")
+    refusal(await admin.delete("/api/users/nobody"), 404, "USER_NOT_FOUND")
+    (noted,) = [
+        it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["action"] == "delete_user"
+    ]
+    assert noted["actorId"] == "root"
+    assert "ann" not in str(noted["details"])
 
 
 @ONLY_SQLITE

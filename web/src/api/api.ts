@@ -1,6 +1,6 @@
 /** The page's way to its server. Addresses are relative to the page, which may be mounted below a path. */
 
-import { ApiClient, Store } from "@threadkeep/client";
+import { ApiClient, Store, type ApiClientOptions } from "@threadkeep/client";
 import { browserPlatform } from "@threadkeep/client/browser";
 
 import { keyHere } from "./installation";
@@ -67,10 +67,10 @@ export function noteUser(id: string | null): void {
   user = id;
 }
 
-let unauthorized = () => {};
+let unauthorized: NonNullable<ApiClientOptions["onUnauthorized"]> = () => {};
 
-/** Calls `listener` when the server no longer accepts our token. */
-export function whenUnauthorized(listener: () => void): void {
+/** Calls `listener` when the server no longer accepts our token, with what it says. */
+export function whenUnauthorized(listener: typeof unauthorized): void {
   unauthorized = listener;
 }
 
@@ -83,7 +83,7 @@ export const api = new ApiClient({
   baseUrl: () => (isOfShare ? new URL("../", document.baseURI).href : document.baseURI),
   token: token.get,
   signedInAs: () => user,
-  onUnauthorized: () => unauthorized(),
+  onUnauthorized: (error) => unauthorized(error),
   onReached: (it) => isReached.set(it),
   holds: (path) => isUnconfirmed.get() && path !== ME,
   pause: platform.pause,

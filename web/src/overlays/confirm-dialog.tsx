@@ -1,13 +1,16 @@
 import "../styles/overlays.css";
 
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { type Confirmation } from "../state/confirmation";
+import { WithCode } from "../ui/with-code";
 import { useWords } from "../words";
 
-export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confirmation) {
+export function ConfirmDialog({ title, text, action, isHarmless, typed, answer }: Confirmation) {
   const words = useWords();
   const dialog = useRef<HTMLDialogElement>(null);
+  const [given, setGiven] = useState("");
+  const isReady = typed === undefined || given.trim() === typed.text;
   useEffect(() => dialog.current?.showModal(), []);
   // Closing it with any answer restores the focus.
   const close = (value?: "yes") => dialog.current?.close(value);
@@ -22,11 +25,17 @@ export function ConfirmDialog({ title, text, action, isHarmless, answer }: Confi
     >
       <h2 id="confirm-title">{title}</h2>
       <p id="confirm-text">{text}</p>
+      {typed && (
+        <label>
+          <WithCode text={typed.label} />
+          <input value={given} autoComplete="off" autoCapitalize="none" spellCheck={false} onChange={(event) => setGiven(event.target.value)} />
+        </label>
+      )}
       <footer>
         <button type="button" autoFocus onClick={() => close()}>
           {words.cancel}
         </button>
-        <button type="button" className={isHarmless ? "primary" : "primary danger"} onClick={() => close("yes")}>
+        <button type="button" className={isHarmless ? "primary" : "primary danger"} disabled={!isReady} onClick={() => close("yes")}>
           {action}
         </button>
       </footer>

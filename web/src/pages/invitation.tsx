@@ -2,6 +2,7 @@ import { ApiError, requestProblemOf, type InvitationOfferView, type Problem } fr
 import { useStore } from "@threadkeep/react";
 import { useCallback, useState } from "react";
 
+import { readSignIn } from "../api/sign-in-ways";
 import { useLoaded } from "../api/use-loaded";
 import { draftKeys } from "../state/drafts";
 import { acceptInvitation, leaveInvitation, readInvitation } from "../state/invitation";
@@ -87,7 +88,9 @@ function Offer({ offer, isAccepting, onAccept }: OfferProps) {
           </button>
         )}
       </div>
-      <p className="hint">{invitationWords.until(dateTime(offer.expiresAt, words.locale))}</p>
+      <p className="hint">
+        {invitationWords.until(dateTime(offer.expiresAt, words.locale))} {offer.endsSessions ? invitationWords.endsOthers : invitationWords.endsNone}
+      </p>
     </>
   );
 }
@@ -116,6 +119,9 @@ function Useless({ problem, onRetry }: { problem: Problem; onRetry: () => void }
   const words = useWords();
   const invitationWords = useInvitationWords();
   const isIn = useStore(session).state === "in";
+  const { loaded } = useLoaded(readSignIn);
+  // Where invitations are the only way in, there is nothing to choose: the text says whom to ask.
+  const hasOtherWay = loaded.state === "ready" && (loaded.value.ways.length > 0 || loaded.value.tokens);
   const { code } = problem;
   const known = code in invitationWords.problems ? invitationWords.problems[code as keyof typeof invitationWords.problems] : null;
   return (
@@ -128,9 +134,11 @@ function Useless({ problem, onRetry }: { problem: Problem; onRetry: () => void }
             {words.retry}
           </button>
         )}
-        <button type="button" className="primary" onClick={leaveInvitation}>
-          {isIn ? invitationWords.open : invitationWords.toSignIn}
-        </button>
+        {(isIn || hasOtherWay) && (
+          <button type="button" className="primary" onClick={leaveInvitation}>
+            {isIn ? invitationWords.open : invitationWords.toSignIn}
+          </button>
+        )}
       </div>
     </>
   );

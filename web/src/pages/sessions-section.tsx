@@ -1,16 +1,19 @@
 import "../styles/account-rows.css";
+import "../styles/keys.css";
 
-import { type PageView_SessionView, type SessionView, type SignInView } from "@threadkeep/client";
+import { type PageView_SessionView, type SessionView, type SignInLinkView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
-import { useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { api } from "../api/api";
+import { readSignIn } from "../api/sign-in-ways";
 import { useLoaded } from "../api/use-loaded";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { confirmed } from "../state/confirmation";
 import { minute } from "../state/minute";
 import { SESSIONS } from "../state/session";
 import { useSignOut } from "../state/use-sign-out";
+import { CopyButton } from "../ui/copy-button";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";
@@ -30,8 +33,52 @@ interface SignedIn {
 async function readSessions(signal: AbortSignal): Promise<SignedIn> {
   const { items } = await api.get<PageView_SessionView>(SESSIONS, {}, signal);
   const isByProvider = items.some(({ way }) => way.startsWith(OIDC));
-  const ways = isByProvider ? (await api.get<SignInView>("/api/sign-in", {}, signal)).ways : [];
+  const ways = isByProvider ? (await readSignIn(signal)).ways : [];
   return { sessions: items, titles: new Map(ways.map(({ name, title }) => [name, title])) };
+}
+
+/** Where invitations sign people in, a link for another browser; a provider lets people in anywhere. */
+function OtherBrowser({ onDone }: { onDone: () => void }) {
+  const words = useWords();
+  const sessionWords = useSessionWords();
+  const [link, setLink] = useState<SignInLinkView | null>(null);
+  const [isMaking, setMaking] = useState(false);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), [link]);
+  const make = async () => {
+    setMaking(true);
+    try {
+      setLink(await api.send<SignInLinkView>("POST", `${SESSIONS}/links`));
+    } catch (error) {
+      toastProblem(words, error);
+    }
+    setMaking(false);
+  };
+  if (link === null)
+    return (
+      <button type="button" disabled={isMaking} onClick={() => void make()}>
+        {sessionWords.otherBrowser}
+      </button>
+    );
+  const done = () => {
+    setLink(null);
+    onDone(); // the other browser may have signed in
+  };
+  return (
+    <section className="card new-key" aria-labelledby="sign-in-link">
+      <h3 id="sign-in-link" ref={heading} tabIndex={-1}>
+        {sessionWords.linkTitle}
+      </h3>
+      <p>{sessionWords.linkText(dateTime(link.expiresAt, words.locale))}</p>
+      <div className="secret">
+        <code>{link.url}</code>
+        <CopyButton text={link.url} label={sessionWords.copyLink} />
+      </div>
+      <button type="button" className="primary" onClick={done}>
+        {sessionWords.done}
+      </button>
+    </section>
+  );
 }
 
 /** The browsers in which the user is signed in; nothing where a token or the application signs them in. */
@@ -59,6 +106,7 @@ export function SessionsSection() {
         <>
           <p className="hint">{sessionWords.intro}</p>
           <SessionList {...loaded.value} onSignOutHere={() => signOut()} onChanged={() => void again()} />
+          {loaded.value.sessions.some((it) => it.current && it.way === INVITATION) && <OtherBrowser onDone={() => void again()} />}
           <button type="button" className="danger" onClick={() => void endAll()}>
             {sessionWords.everywhere}
           </button>

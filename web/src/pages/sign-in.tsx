@@ -1,7 +1,8 @@
 import { type SignInView } from "@threadkeep/client";
 import { useState, type FormEvent, type ReactNode } from "react";
 
-import { api, isEmbedded, isLocal } from "../api/api";
+import { isEmbedded, isLocal } from "../api/api";
+import { readSignIn } from "../api/sign-in-ways";
 import { useLoaded } from "../api/use-loaded";
 import { openCommand } from "../state/own-token";
 import { loadSession, signIn, type Refused } from "../state/session";
@@ -12,13 +13,11 @@ import { useSignInWords } from "../words/sign-in";
 import { Alone } from "./alone";
 import { signInHref, signInProblem } from "./sign-in-address";
 
-const readSignIn = (signal: AbortSignal) => api.get<SignInView>("/api/sign-in", {}, signal);
-
 export function SignIn({ refused }: { refused: Refused }) {
   const signInWords = useSignInWords();
   return (
     <Alone>
-      {refused === "session" && <p role="alert">{signInWords.sessionEnded}</p>}
+      {refused && refused !== "token" && <p role="alert">{signInWords.ended[refused]}</p>}
       {/* Within an application that signs people in itself, a token would be of no use. */}
       {isEmbedded() ? <Elsewhere /> : isLocal ? <LocalToken refused={refused} /> : <Ways refused={refused} />}
     </Alone>

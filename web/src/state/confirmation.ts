@@ -9,6 +9,8 @@ export interface Question {
   action: string;
   /** Whether it loses nothing: then the button is not red. */
   isHarmless?: boolean;
+  /** What the user must type to confirm, and the label of the field. */
+  typed?: { label: string; text: string };
 }
 
 export interface Confirmation extends Question {

@@ -1,6 +1,6 @@
 /** Who is signed in. */
 
-import { ApiError, Store, Unreachable, type MeView } from "@threadkeep/client";
+import { ApiError, Store, suspenderIn, Unreachable, type MeView } from "@threadkeep/client";
 
 import { api, dropGivenToken, isEmbedded, isUnconfirmed, ME, noteUser, setToken, token, whenUnauthorized } from "../api/api";
 import { checkInstallation, keyHere } from "../api/installation";
@@ -15,8 +15,8 @@ import { doubtModelState, forgetModels } from "./models";
 import { closeOverlay } from "./overlay";
 import { go } from "./route";
 
-/** What the server no longer accepts, or never did. */
-export type Refused = "token" | "session" | null;
+/** What the server no longer accepts, or never did; or who keeps the user out. */
+export type Refused = "token" | "session" | "suspendedByAdmin" | "suspendedByProvider" | null;
 
 export type Session =
   | { state: "asking" }
@@ -59,14 +59,19 @@ export function followSession(): void {
     const now = session.get();
     noteUser(now.state === "in" ? now.me.id : null);
   });
-  whenUnauthorized(() => {
+  whenUnauthorized((error) => {
     if (session.get().state !== "in") return;
-    const refused = token.get() !== null ? "token" : isByCookie() ? "session" : null;
+    const refused = suspensionIn(error) ?? (token.get() !== null ? "token" : isByCookie() ? "session" : null);
     isUnconfirmed.set(false);
     setToken(null);
     clearCopies();
     session.set({ state: "out", refused });
   });
+}
+
+function suspensionIn(error: unknown): Refused {
+  const suspender = suspenderIn(error);
+  return suspender && (suspender === "admin" ? "suspendedByAdmin" : "suspendedByProvider");
 }
 
 let began = 0;
@@ -105,7 +110,8 @@ export async function loadSession(): Promise<void> {
       if (attempt < answered) return; // somebody has signed in meanwhile
       clearCopies();
       const now = session.get();
-      session.set({ state: "out", refused: tried !== null ? "token" : now.state === "out" ? now.refused : null });
+      const before = now.state === "out" ? now.refused : null;
+      session.set({ state: "out", refused: suspensionIn(error) ?? (tried !== null ? "token" : before) });
     } else if (error instanceof Unreachable || error instanceof ApiError) {
       if (session.get().state !== "in" && !(error instanceof Unreachable && (await openCopies(tried)))) session.set({ state: "unreachable" });
     } else throw error;

@@ -4,6 +4,7 @@ import { X } from "lucide-react";
 import { useWords, type Words } from "../words";
 import { dateTime } from "../words/format";
 import { IconButton } from "./icon-button";
+import { LogReference } from "./log-reference";
 import { toast } from "./toasts";
 
 const OVER_BUDGET = "BUDGET_EXCEEDED";
@@ -73,6 +74,7 @@ export function ProblemBar({ problem, onDismiss, onShowPath }: Props) {
     <div className={isMoved ? "problem moved" : "problem"} role="alert">
       <span>
         <ProblemText problem={problem} />
+        {problem.requestId && <LogReference id={problem.requestId} />}
       </span>
       {isMoved && onShowPath && (
         <button type="button" onClick={onShowPath}>

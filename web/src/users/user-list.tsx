@@ -6,6 +6,7 @@ import { api } from "../api/api";
 import { useRowFocus } from "../hooks/use-row-focus";
 import { confirmed } from "../state/confirmation";
 import { minute } from "../state/minute";
+import { signOut } from "../state/session";
 import { toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { nameOf } from "../ui/user-name";
@@ -17,12 +18,13 @@ interface Props {
   me: MeView;
   users: readonly KnownUserView[];
   onChanged: (user: KnownUserView) => void;
+  onDeleted: (id: string) => void;
 }
 
 /** Where nobody signed in, everyone was this user: nobody can be kept out as them. */
 const LOCAL = "local";
 
-export function UserList({ me, users, onChanged }: Props) {
+export function UserList({ me, users, onChanged, onDeleted }: Props) {
   const words = useWords();
   const userWords = useUserWords();
   const rows = useRef<HTMLUListElement>(null);
@@ -35,6 +37,22 @@ export function UserList({ me, users, onChanged }: Props) {
       const path = `/api/admin/users/${encodeURIComponent(user.id)}/${isSuspended ? "unsuspend" : "suspend"}`;
       onChanged(await api.send<KnownUserView>("POST", path));
       toast(isSuspended ? userWords.letInDone(name) : userWords.suspendedIt(name));
+    } catch (error) {
+      toastProblem(words, error);
+    }
+  };
+  const remove = async (user: KnownUserView) => {
+    const [name, isSelf] = [nameOf(user), user.id === me.id];
+    const asked = isSelf
+      ? { title: userWords.removeSelfTitle, text: userWords.removeSelfText }
+      : { title: userWords.removeTitle(name), text: userWords.removeText };
+    const typed = { label: userWords.typeName(name), text: name };
+    if (!(await confirmed({ ...asked, action: userWords.remove, typed }))) return;
+    try {
+      await api.send("DELETE", `/api/users/${encodeURIComponent(user.id)}`);
+      if (isSelf) return signOut();
+      onDeleted(user.id);
+      toast(userWords.removed(name));
     } catch (error) {
       toastProblem(words, error);
     }
@@ -53,15 +71,22 @@ export function UserList({ me, users, onChanged }: Props) {
               </h3>
               <UserFacts user={user} name={name} />
             </div>
-            {user.id !== me.id && user.id !== LOCAL && (
-              <button
-                type="button"
-                className={isSuspended ? undefined : "danger"}
-                aria-label={isSuspended ? userWords.letItIn(name) : userWords.suspendIt(name)}
-                onClick={() => void change(user)}
-              >
-                {isSuspended ? userWords.letIn : userWords.suspend}
-              </button>
+            {user.id !== LOCAL && (
+              <div className="choices">
+                {user.id !== me.id && (
+                  <button
+                    type="button"
+                    className={isSuspended ? undefined : "danger"}
+                    aria-label={isSuspended ? userWords.letItIn(name) : userWords.suspendIt(name)}
+                    onClick={() => void change(user)}
+                  >
+                    {isSuspended ? userWords.letIn : userWords.suspend}
+                  </button>
+                )}
+                <button type="button" className="danger" aria-label={userWords.removeIt(name)} onClick={() => void remove(user)}>
+                  {userWords.remove}
+                </button>
+              </div>
             )}
           </li>
         );
@@ -76,7 +101,7 @@ function UserFacts({ user, name }: { user: KnownUserView; name: string }) {
   const now = useStore(minute);
   const { id, lastSeenAt, suspendedAt, groups } = user;
   const seen = lastSeenAt && (relativeTime(lastSeenAt, words.locale, now) || null);
-  // A suspension ends the sessions, so that nothing says any more when they were here.
+  // What a suspended user has been seen with may have ended since: then nothing says when they were here.
   const unseen = id === LOCAL ? userWords.local : !suspendedAt && userWords.unseen;
   const facts = [
     suspendedAt && userWords.suspended(dateTime(suspendedAt, words.locale)),

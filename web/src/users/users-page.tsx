@@ -13,6 +13,7 @@ import {
 import { useCallback, useState } from "react";
 
 import { api } from "../api/api";
+import { readSignIn } from "../api/sign-in-ways";
 import { useLoaded } from "../api/use-loaded";
 import { TopBar } from "../chat/top-bar";
 import { describeProblem, toastProblem } from "../ui/problem-bar";
@@ -33,7 +34,7 @@ interface People {
   users: readonly KnownUserView[];
   nextCursor: string | null;
   invitations: readonly InvitationView[];
-  canInvite: boolean;
+  signIn: SignInView;
 }
 
 /** Who uses this server: to invite, and to keep out; for operators. */
@@ -48,12 +49,12 @@ export function UsersPage({ me, onMenu }: { me: MeView; onMenu: () => void }) {
 }
 
 async function readPeople(signal: AbortSignal): Promise<People> {
-  const [users, invitations, { invitations: canInvite }] = await Promise.all([
+  const [users, invitations, signIn] = await Promise.all([
     api.get<PageView_KnownUserView>(USERS, { limit: AT_ONCE }, signal),
     api.get<PageView_InvitationView>("/api/admin/invitations", {}, signal),
-    api.get<SignInView>("/api/sign-in", {}, signal),
+    readSignIn(signal),
   ]);
-  return { users: users.items, nextCursor: users.nextCursor, invitations: invitations.items, canInvite };
+  return { users: users.items, nextCursor: users.nextCursor, invitations: invitations.items, signIn };
 }
 
 function Users({ me }: { me: MeView }) {
@@ -74,7 +75,7 @@ function Users({ me }: { me: MeView }) {
       </p>
     );
   const people = loaded.value;
-  const { users, invitations, nextCursor, canInvite } = people;
+  const { users, invitations, nextCursor, signIn } = people;
   const readMore = async () => {
     try {
       const more = await api.get<PageView_KnownUserView>(USERS, { limit: AT_ONCE, cursor: nextCursor });
@@ -88,7 +89,7 @@ function Users({ me }: { me: MeView }) {
     <>
       <p className="hint">{userWords.intro}</p>
       {me.reassignable && <LocalDataOffer left={me.reassignable} />}
-      {!canInvite ? (
+      {!signIn.invitations ? (
         <p className="hint">
           <WithCode text={userWords.noInvitations} />
         </p>
@@ -120,9 +121,34 @@ function Users({ me }: { me: MeView }) {
           me={me}
           users={users}
           onChanged={(user) => set({ ...people, users: users.map((it) => (it.id === user.id ? user : it)) })}
+          onDeleted={(id) => set({ ...people, users: users.filter((it) => it.id !== id) })}
         />
         {nextCursor !== null && <ScrollSentinel onSeen={readMore} />}
       </section>
+      <HowToBeAdmin signIn={signIn} />
     </>
+  );
+}
+
+/** How somebody becomes an administrator, by each way in which people sign in here. */
+function HowToBeAdmin({ signIn: { ways, invitations, tokens } }: { signIn: SignInView }) {
+  const userWords = useUserWords();
+  const how = [
+    ...ways.map(({ name, title }) => userWords.adminByGroup(title, name)),
+    ...(invitations ? [userWords.adminByInvitation] : []),
+    ...(tokens ? [userWords.adminByClaim] : []),
+  ];
+  return (
+    <section aria-labelledby="users-admins">
+      <h2 id="users-admins">{userWords.admins}</h2>
+      <p className="hint">{userWords.adminsIntro}</p>
+      <ul className="hint">
+        {how.map((it) => (
+          <li key={it}>
+            <WithCode text={it} />
+          </li>
+        ))}
+      </ul>
+    </section>
   );
 }

@@ -172,6 +172,9 @@ export const en = {
 
   failed: "Couldn’t finish this answer.",
   tryLater: "Try again in a moment.",
+  reference: "Reference:",
+  referenceHint: "An administrator finds this in the server’s log.",
+  copyReference: "Copy the reference",
   interrupted: "The server was interrupted. Everything so far is saved.",
   timedOut: "This took too long. Everything so far is saved.",
   notConfigured: "No model is connected. Ask your administrator to set one up.",

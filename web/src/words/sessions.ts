@@ -16,6 +16,12 @@ const en = {
   justNow: "last used just now",
   signOutThere: (device: string) => `Sign out ${device}`,
   signedOut: (device: string) => `Signed out ${device}.`,
+  otherBrowser: "Sign in on another device",
+  linkTitle: "Link for another device",
+  linkText: (time: string) =>
+    `Open this link in the other browser by ${time}. It works once and signs in as you, so send it to nobody else. You stay signed in here. It can’t be shown again.`,
+  copyLink: "Copy link",
+  done: "Done",
   everywhere: "Sign out everywhere",
   everywhereText: "This signs you out of all browsers, including this one. API keys and access tokens stay valid.",
 };
@@ -36,6 +42,11 @@ const zh: SessionWords = {
   justNow: "刚刚使用过",
   signOutThere: (device) => `退出 ${device} 的登录`,
   signedOut: (device) => `已退出 ${device} 的登录。`,
+  otherBrowser: "在其他设备上登录",
+  linkTitle: "用于其他设备的链接",
+  linkText: (time) => `请在 ${time} 前用另一个浏览器打开此链接。链接只能使用一次，并以你的身份登录，请勿发给他人。你在此处的登录会保留。链接之后无法再次显示。`,
+  copyLink: "复制链接",
+  done: "完成",
   everywhere: "全部退出登录",
   everywhereText: "所有浏览器都会退出登录，包括此浏览器。API 密钥和访问令牌仍然有效。",
 };

@@ -16,7 +16,13 @@ const en = {
   signInElsewhere: "Sign in to the application first, then come back.",
   token: "Access token",
   tokenRefused: "This token is invalid or has expired.",
-  sessionEnded: "You were signed out, or your sign-in has expired. Sign in again.",
+  /** Why the user has to sign in. */
+  ended: {
+    session: "You were signed out, or your sign-in has expired. Sign in again.",
+    suspendedByAdmin: "Your account is suspended. Only an administrator can lift this. Your conversations are kept.",
+    suspendedByProvider:
+      "Your account is suspended, because your sign-in provider no longer lets you in here. Sign in with it again; if that doesn’t work, ask an administrator. Your conversations are kept.",
+  },
   aProvider: "the provider",
   /** Why a sign-in with a provider came to nothing. */
   problems: {
@@ -50,7 +56,11 @@ const zh: typeof en = {
   signInElsewhere: "请先登录应用，再返回此页面。",
   token: "访问令牌",
   tokenRefused: "令牌无效或已过期。",
-  sessionEnded: "你已退出登录，或登录已过期。请重新登录。",
+  ended: {
+    session: "你已退出登录，或登录已过期。请重新登录。",
+    suspendedByAdmin: "你的账户已停用，只有管理员可以恢复。你的对话会保留。",
+    suspendedByProvider: "你的账户已停用，因为登录服务不再允许你在此登录。请用它重新登录；如果仍无法登录，请联系管理员。你的对话会保留。",
+  },
   aProvider: "登录服务",
   problems: {
     expired: () => "登录超时，或是在另一个浏览器中开始的。请重新登录。",

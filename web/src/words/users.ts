@@ -47,6 +47,23 @@ const en = {
   letIn: "Let back in",
   letItIn: (name: string) => `Let ${name} back in`,
   letInDone: (name: string) => `${name} can sign in again.`,
+  remove: "Delete",
+  removeIt: (name: string) => `Delete ${name}`,
+  removeTitle: (name: string) => `Delete ${name}?`,
+  removeText:
+    "This deletes their conversations, files, documents, memories, agents, keys and shared links, for good. Conversations that other people have with their agents stay, but those agents stop. To only keep them out, suspend them. Deleting keeps nobody out: whoever can still sign in comes back as a new user.",
+  removeSelfTitle: "Delete yourself?",
+  removeSelfText:
+    "This is your own account. You will be signed out at once, and your conversations, files, documents, memories, agents, keys and shared links will be deleted for good. If there is no other administrator, nobody can manage this server on this page any more.",
+  typeName: (name: string) => `To confirm, type \`${name}\``,
+  removed: (name: string) => `Deleted ${name}.`,
+  admins: "How somebody becomes an administrator",
+  adminsIntro: "Whether somebody is an administrator is decided each time they sign in:",
+  adminByGroup: (title: string, name: string) =>
+    `With ${title}: members of the provider’s group that \`admin_group\` names, in the table \`[sign_in.${name}]\` of \`threadkeep.toml\`.`,
+  adminByInvitation:
+    "With an invitation: choose the role “Administrator” here, or run `threadkeep invite NAME --admin` on the server. For somebody who was invited before, the new link changes the role.",
+  adminByClaim: "With an access token: its claim `role` must be `admin`, or what `THREADKEEP_ADMIN_CLAIM` says.",
 };
 
 const zh: typeof en = {
@@ -94,6 +111,22 @@ const zh: typeof en = {
   letIn: "恢复",
   letItIn: (name) => `恢复 ${name}`,
   letInDone: (name) => `${name} 可以重新登录了。`,
+  remove: "删除",
+  removeIt: (name) => `删除 ${name}`,
+  removeTitle: (name) => `删除 ${name}？`,
+  removeText:
+    "其对话、文件、文档、记忆、智能体、密钥和分享链接都会被永久删除。其他人与其智能体的对话会保留，但这些智能体会停用。如果只想阻止其使用，请选择停用。删除并不会阻止登录：仍能登录的人会作为新用户回来。",
+  removeSelfTitle: "删除你自己？",
+  removeSelfText:
+    "这是你自己的账户。你会立即退出登录，你的对话、文件、文档、记忆、智能体、密钥和分享链接都会被永久删除。如果没有其他管理员，将无人能在此页面管理该服务器。",
+  typeName: (name) => `请输入 \`${name}\` 以确认`,
+  removed: (name) => `已删除 ${name}。`,
+  admins: "如何成为管理员",
+  adminsIntro: "是否为管理员，在每次登录时决定：",
+  adminByGroup: (title, name) =>
+    `使用 ${title} 登录：\`threadkeep.toml\` 的 \`[sign_in.${name}]\` 中由 \`admin_group\` 指定的群组的成员。`,
+  adminByInvitation: "通过邀请：在此处选择“管理员”角色，或在服务器上运行 `threadkeep invite 名称 --admin`。对曾被邀请的人，新链接会更改其角色。",
+  adminByClaim: "使用访问令牌：其声明 `role` 须为 `admin`，或符合 `THREADKEEP_ADMIN_CLAIM` 的设置。",
 };
 
 export const userWords = { en, zh };

@@ -168,6 +168,9 @@ export const zh: Words = {
 
   failed: "回答未能完成。",
   tryLater: "请稍后重试。",
+  reference: "编号：",
+  referenceHint: "管理员可以在服务器日志中找到它。",
+  copyReference: "复制编号",
   interrupted: "服务器中断，已生成的内容已保存。",
   timedOut: "回答超时，已生成的内容已保存。",
   notConfigured: "尚未接入模型，请联系管理员。",

@@ -7,7 +7,7 @@ import { go, route } from "../../src/state/route";
 import { session } from "../../src/state/session";
 import { click, draw, respond, seen, undraw } from "../draw";
 
-const OFFER: InvitationOfferView = { userId: "invited:ann", name: "ann", role: "user", expiresAt: "2026-11-20T12:00:00.000Z" };
+const OFFER: InvitationOfferView = { userId: "invited:ann", name: "ann", role: "user", endsSessions: true, expiresAt: "2026-11-20T12:00:00.000Z" };
 const BOB: MeView = { id: "invited:bob", name: "bob", role: "user", installation: "a" };
 
 const refuse = (status: number, code: string) => Response.json({ error: { code, message: code, requestId: "" } }, { status });
@@ -17,13 +17,16 @@ let accepted: unknown[];
 /** What the server says of the link, and whom the cookie signs in. */
 let offer: () => Response;
 let me: MeView | null;
+/** Whether there is another way to sign in. */
+let tokens: boolean;
 
 beforeEach(() => {
-  [accepted, me, offer] = [[], null, () => Response.json(OFFER)];
+  [accepted, me, offer, tokens] = [[], null, () => Response.json(OFFER), true];
   session.set({ state: "out", refused: null });
   go({ name: "invitation", token: "secret" });
   respond.mockImplementation(async ({ pathname }, { body }) => {
     if (pathname === "/api/sign-in/invitation") return offer();
+    if (pathname === "/api/sign-in") return Response.json({ ways: [], invitations: true, tokens });
     if (pathname === "/api/me") return me ? Response.json(me) : refuse(401, "UNAUTHENTICATED");
     const { switch: switches, ...sent } = JSON.parse(body as string) as { switch: boolean; token: string };
     accepted.push({ ...sent, switches });
@@ -49,6 +52,13 @@ it("signs in only after a click, and leaves the address", async () => {
   expect(accepted).toEqual([{ token: "secret", switches: false }]);
   expect(session.get()).toEqual({ state: "in", me });
   expect(location.hash).toBe("#/");
+});
+
+it("says that a link which the user made themselves signs them out nowhere", async () => {
+  offer = () => Response.json({ ...OFFER, endsSessions: false });
+  const drawn = draw(<Invitation token="secret" />);
+  await seen(() => expect(drawn.text).toContain("Your other browsers stay signed in."));
+  expect(drawn.text).not.toContain("will be signed out there");
 });
 
 it("asks before it signs somebody else out", async () => {
@@ -102,6 +112,15 @@ it.each([
   offer = () => refuse(status, code);
   const drawn = draw(<Invitation token="secret" />);
   await seen(() => expect(drawn.find("[role=alert]").textContent).toContain(text));
+  await seen(() => drawn.named("Sign in another way"));
   await click(drawn.named("Sign in another way"));
   expect(route.get()).toEqual({ name: "new", agentId: null });
+});
+
+it("offers no other way where there is none, and says whom to ask", async () => {
+  [tokens, offer] = [false, () => refuse(410, "INVITATION_ENDED")];
+  const drawn = draw(<Invitation token="secret" />);
+  await seen(() => expect(drawn.find("[role=alert]").textContent).toContain("Ask the person who invited you for a new link"));
+  await seen(() => expect(respond.mock.calls.map(([{ pathname }]) => pathname)).toContain("/api/sign-in"));
+  expect(drawn.place.querySelectorAll(".choices button")).toHaveLength(0);
 });

@@ -11,6 +11,8 @@ const PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_6 like Mac OS X) AppleWebKi
 const now = new Date().toISOString();
 const OF = { createdAt: "2026-11-01T10:00:00.000Z", lastUsedAt: now, endsAt: "2026-12-01T10:00:00.000Z" };
 
+const LINK = "https://chat.example/#/invitation/secret";
+
 let sessions: SessionView[];
 let asked: string[];
 
@@ -25,6 +27,7 @@ beforeEach(() => {
     if (pathname === "/api/sign-in") return Response.json({ ways: [{ name: "okta", title: "Northwind", url: "/x" }], invitations: true, tokens: true });
     if (method === "GET") return Response.json({ items: sessions, nextCursor: null });
     asked.push(pathname);
+    if (method === "POST") return Response.json({ url: LINK, expiresAt: now }, { status: 201 });
     sessions = sessions.filter(({ id }) => !pathname.endsWith(`/${id}`));
     return new Response(null, { status: 204 });
   });
@@ -51,6 +54,25 @@ it("signs out here, and everywhere after a question", async () => {
   confirmation.get()!.answer(true);
   await seen(() => expect(session.get().state).toBe("out"));
   expect(asked).toEqual(["/api/me/sessions"]);
+});
+
+it("makes a link for another device, shows it once, and lists what signed in with it", async () => {
+  const drawn = draw(<SessionsSection />);
+  await seen(() => drawn.named("Sign in on another device"));
+  await click(drawn.named("Sign in on another device"));
+  await seen(() => expect(drawn.text).toContain(LINK));
+  expect(asked).toEqual(["/api/me/sessions/links"]);
+  sessions.push({ id: "3", device: PHONE, way: "invitation", current: false, ...OF });
+  await click(drawn.named("Done"));
+  await seen(() => expect(drawn.allNamed("Sign out Safari on iPhone")).toHaveLength(2));
+  expect(drawn.text).not.toContain(LINK);
+});
+
+it("makes no link for who has a provider, which lets them in anywhere", async () => {
+  sessions[0] = { ...sessions[0]!, way: "oidc:okta" };
+  const drawn = draw(<SessionsSection />);
+  await seen(() => drawn.named("Sign out everywhere"));
+  expect(drawn.allNamed("Sign in on another device")).toEqual([]);
 });
 
 it("shows nothing to who has no session", async () => {

@@ -34,6 +34,17 @@ it("asks for an invitation where people can sign in with nothing else", async ()
   expect(drawn.place.querySelector("input[type=password]")).toBeNull();
 });
 
+it.each([
+  ["suspendedByAdmin", "Only an administrator can lift this"],
+  ["suspendedByProvider", "Sign in with it again"],
+] as const)("says that the account is suspended, and what lifts that: %s", async (refused, text) => {
+  offer({ ways: [OKTA] });
+  const drawn = draw(<SignIn refused={refused} />);
+  await seen(() => drawn.find("a.button"));
+  expect(drawn.find("[role=alert]").textContent).toContain("Your account is suspended");
+  expect(drawn.find("[role=alert]").textContent).toContain(text);
+});
+
 it("says where a token comes from where there is nothing else", async () => {
   offer({ tokens: true });
   const drawn = draw(<SignIn refused="token" />);

@@ -175,6 +175,21 @@ it("says that a session has ended, which a cookie had", async () => {
   expect(session.get()).toEqual({ state: "out", refused: "session" });
 });
 
+it.each([
+  ["admin", "suspendedByAdmin"],
+  ["provider", "suspendedByProvider"],
+] as const)("says that the user was suspended by the %s, also after a reload", async (suspendedBy, refused) => {
+  signInByCookie("alice");
+  await loadSession();
+  const error = { code: "UNAUTHENTICATED", message: "", requestId: "", details: { suspendedBy } };
+  respond.mockImplementation(async () => Response.json({ error }, { status: 401 }));
+  await expect(api.get("/api/agents")).rejects.toThrow();
+  expect(session.get()).toEqual({ state: "out", refused });
+  session.set({ state: "asking" });
+  await loadSession();
+  expect(session.get()).toEqual({ state: "out", refused });
+});
+
 it("shows the next user no late response to the last one, by cookies", async () => {
   signInByCookie("alice");
   await loadSession();

@@ -2,6 +2,7 @@ import { type InvitationView, type KnownUserView, type MeView } from "@threadkee
 import { beforeEach, expect, it } from "vitest";
 
 import { confirmation } from "../../src/state/confirmation";
+import { session } from "../../src/state/session";
 import { UsersPage } from "../../src/users/users-page";
 import { click, draw, respond, seen, type as write } from "../draw";
 
@@ -24,11 +25,12 @@ beforeEach(() => {
   [invitations, canInvite, sent] = [[], true, []];
   respond.mockImplementation(async ({ pathname, searchParams }, { method, body }) => {
     if (method !== "GET") sent.push([method!, pathname, body ? JSON.parse(body as string) : null]);
+    if (method === "DELETE" && pathname.startsWith("/api/users/")) return new Response(null, { status: 204 });
     if (method === "DELETE") {
       invitations = [];
       return new Response(null, { status: 204 });
     }
-    if (pathname === "/api/sign-in") return Response.json({ ways: [], invitations: canInvite, tokens: true });
+    if (pathname === "/api/sign-in") return Response.json({ ways: [{ name: "work", title: "Okta", url: "" }], invitations: canInvite, tokens: true });
     if (pathname === "/api/admin/invitations" && method === "POST") {
       const made: InvitationView = { id: "1", userId: "invited:ann", role: "user", createdAt: AT, expiresAt: AT, invitedBy: "invited:root" };
       invitations = [made];
@@ -45,7 +47,7 @@ it("says who there is, and lets nobody be kept out who can’t be", async () => 
   await seen(() => expect(drawn.text).toContain("root You Administrator"));
   expect(drawn.text).toContain("last seen just now");
   expect(drawn.text).toContain("okta|7 · not seen with a browser or a key · groups: staff, it");
-  expect([...drawn.place.querySelectorAll(".account-row button")].map((it) => it.getAttribute("aria-label"))).toEqual(["Suspend Bob"]);
+  expect([...drawn.place.querySelectorAll(".account-row button")].map((it) => it.getAttribute("aria-label"))).toEqual(["Delete root", "Suspend Bob", "Delete Bob"]);
 });
 
 it("suspends somebody after a question, and lets them back in", async () => {
@@ -59,6 +61,37 @@ it("suspends somebody after a question, and lets them back in", async () => {
   await click(drawn.named("Let Bob back in"));
   await seen(() => expect(drawn.text).not.toContain("Suspended since"));
   expect(sent.map(([, path]) => path)).toEqual(["/api/admin/users/okta%7C7/suspend", "/api/admin/users/okta%7C7/unsuspend"]);
+});
+
+it("deletes somebody once their name is typed", async () => {
+  const drawn = draw(<UsersPage me={ADMIN} onMenu={() => {}} />);
+  await seen(() => drawn.named("Delete Bob"));
+  await click(drawn.named("Delete Bob"));
+  expect(confirmation.get()).toMatchObject({ title: "Delete Bob?", typed: { text: "Bob" } });
+  confirmation.get()!.answer(false);
+  await click(drawn.named("Delete Bob"));
+  confirmation.get()!.answer(true);
+  await seen(() => expect(drawn.allNamed("Delete Bob")).toEqual([]));
+  expect(sent).toEqual([["DELETE", "/api/users/okta%7C7", null]]);
+});
+
+it("warns an administrator who deletes themselves, and signs them out", async () => {
+  session.set({ state: "in", me: ADMIN });
+  const drawn = draw(<UsersPage me={ADMIN} onMenu={() => {}} />);
+  await seen(() => drawn.named("Delete root"));
+  await click(drawn.named("Delete root"));
+  expect(confirmation.get()!.text).toContain("your own account");
+  confirmation.get()!.answer(true);
+  await seen(() => expect(session.get()).toEqual({ state: "out", refused: null }));
+  expect(sent).toEqual([["DELETE", "/api/users/invited%3Aroot", null]]);
+  session.set({ state: "asking" });
+});
+
+it("says how somebody becomes an administrator, by each way to sign in", async () => {
+  const drawn = draw(<UsersPage me={ADMIN} onMenu={() => {}} />);
+  await seen(() => expect(drawn.text).toContain("threadkeep invite NAME --admin"));
+  expect(drawn.text).toContain("With Okta: members of the provider’s group that admin_group names, in the table [sign_in.work]");
+  expect(drawn.text).toContain("THREADKEEP_ADMIN_CLAIM");
 });
 
 it("makes a link, shows it once, and withdraws the invitation", async () => {

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
+from typing import Literal
 
 from threadkeep.domain.errors import InvalidRequest, Unauthenticated
 from threadkeep.domain.ids import InvitationId, SessionId, UserId
@@ -28,6 +29,13 @@ INVITED = "invited:"
 INVITATION_S = 24 * 60 * 60
 """How long an invitation is valid by default."""
 MOST_INVITATION_S = 30 * 24 * 60 * 60
+OWN_LINK_S = 10 * 60
+"""How long somebody who came by invitation can use a link for another browser of theirs."""
+MOST_OWN_LINKS = 10
+"""In an hour."""
+
+SuspendedBy = Literal["admin", "provider"]
+"""Who keeps a user out: an admin, until one lifts it, or the provider, until they sign in with it again."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -78,6 +86,8 @@ class FoundSession:
 
     session: Session
     user: User
+    suspended_by: SuspendedBy | None = None
+    """If the user is suspended, the session counts for nothing but to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +98,15 @@ class Invitation:
     user_id: UserId
     role: UserRole
     invited_by: UserId | None
-    """The admin who made it; None for the operator, on the command line."""
+    """The admin who made it, or the user, for another browser; None for the operator."""
     created_at: int
     expires_at: int
     accepted_at: int | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its user made it in another browser: then it ends no session, and changes no role."""
+        return self.invited_by == self.user_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +174,17 @@ def required_hash(token: str) -> str:
 def session_ended() -> Unauthenticated:
     """Why a session doesn't count."""
     return Unauthenticated("This sign-in has ended. Sign in again.")
+
+
+def user_suspended(by: SuspendedBy) -> Unauthenticated:
+    """Why nothing signs a suspended user in."""
+    message = (
+        "This user is suspended. Ask an admin."
+        if by == "admin"
+        else "This user is suspended, because the sign-in provider no longer lets them in here. Sign in with "
+        "the provider again; if that doesn't work, ask an admin."
+    )
+    return Unauthenticated(message, details={"suspendedBy": by})
 
 
 def invited_id(name: str) -> UserId:

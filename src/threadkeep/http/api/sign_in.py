@@ -16,12 +16,13 @@ from threadkeep.wire.sign_in import (
     AcceptedView,
     InvitationOfferView,
     SessionView,
+    SignInLinkView,
     SignInView,
     invitation_offer_view,
     session_view,
     sign_in_view,
 )
-from threadkeep.wire.view import PageView
+from threadkeep.wire.view import PageView, rfc3339
 
 Token = Annotated[str, Meta(max_length=200, description="What the link has after `#/invitation/`, as it is.")]
 
@@ -65,6 +66,7 @@ async def read_invitation(request: RequestContext, *, body: InvitationBody) -> I
 async def accept_invitation(request: RequestContext, *, body: AcceptBody) -> ViewResponse[AcceptedView]:
     """Accept an invitation: the response's cookie signs this browser in, and the user's other sessions end.
 
+    A link that the user made themselves, for another browser, ends none.
     Only the page at the server's own address can do this, as `Origin` says. If somebody else is signed in in
     this browser, the response is a 409 unless `switch` is true.
     """
@@ -83,6 +85,17 @@ async def accept_invitation(request: RequestContext, *, body: AcceptBody) -> Vie
     return ViewResponse(
         AcceptedView(id=invitation.user_id, role=invitation.role), headers=given_session(cookie, started)
     )
+
+
+async def create_sign_in_link(request: RequestContext) -> SignInLinkView:
+    """Make a link that signs you in with another browser or device, once, within ten minutes.
+
+    For people who came by invitation, from a browser that an invitation signed in: keys and tokens can't make
+    one. It replaces the one before and ends no session. The other browser asks for a click, as for any
+    invitation. At most 10 an hour.
+    """
+    made = await request.services.invitations.create_own(request.user)
+    return SignInLinkView(url=made.url, expires_at=rfc3339(made.invitation.expires_at))
 
 
 async def list_sessions(request: RequestContext) -> PageView[SessionView]:

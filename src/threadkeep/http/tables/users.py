@@ -59,6 +59,16 @@ USERS = (
         acting="never",
     ),
     Route(
+        "POST",
+        "/api/me/sessions/links",
+        sign_in.create_sign_in_link,
+        "Signing in",
+        201,
+        (Forbidden, RateLimited),
+        acting="never",
+        stores="nothing",
+    ),
+    Route(
         "DELETE",
         "/api/me/sessions",
         sign_in.end_sessions,

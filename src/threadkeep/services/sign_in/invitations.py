@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import AuditEntry
-from threadkeep.domain.errors import Forbidden, InvitationNotFound, OtherUserSignedIn
+from threadkeep.domain.errors import Forbidden, InvalidRequest, InvitationNotFound, OtherUserSignedIn
 from threadkeep.domain.ids import InvitationId, UserId, is_uuid, new_uuid
 from threadkeep.domain.sign_in.session import (
     DAY_MS,
     INVITATION,
     INVITATION_S,
+    OWN_LINK_S,
     Invitation,
     SessionStarted,
     SignInRules,
@@ -51,7 +52,23 @@ class Invitations:
         if user is not None:
             _check_admin(user)
         made, hashed, entry = self._new(user, name, role, ttl_s)
+        if made.invitation.is_own:
+            raise InvalidRequest(
+                "This is you. Under Settings, you can make a link for another browser of yours.",
+                param="user",
+            )
         await self._store.invitations.add(made.invitation, hashed, entry)
+        return made
+
+    async def create_own(self, user: User) -> NewInvitation:
+        """Makes a link with which the user signs in with another browser, too; for who came by invitation.
+
+        Only their session can do it: neither a key nor a token may make a way in that lasts longer.
+        """
+        if user.session_id is None:
+            raise Forbidden("Only a browser that is signed in can make a link for another one.")
+        made, hashed, entry = self._new(user, user.id, user.role, OWN_LINK_S)
+        await self._store.invitations.add_own(made.invitation, hashed, entry, user.session_id)
         return made
 
     async def create_first(self, name: str, ttl_s: int = INVITATION_S) -> NewInvitation | None:
@@ -86,7 +103,7 @@ class Invitations:
     async def accept(
         self, token: str, device: str, here: User | None, *, switches: bool
     ) -> tuple[Invitation, SessionStarted]:
-        """Signs in whom an invitation is for, and ends their other sessions.
+        """Signs in whom an invitation is for, and ends their other sessions unless they made it themselves.
 
         `here` is who is signed in in this browser: somebody else must agree to switch, and is signed out.
         """
@@ -135,7 +152,13 @@ class Invitations:
         return hashed
 
     def _entry(self, actor_id: UserId, action: str, invitation: Invitation) -> AuditEntry:
-        details = {"invitationId": invitation.id, "userId": invitation.user_id, "role": invitation.role.value}
+        details: dict[str, object] = {
+            "invitationId": invitation.id,
+            "userId": invitation.user_id,
+            "role": invitation.role.value,
+        }
+        if invitation.is_own:
+            details["forOtherBrowser"] = True
         return AuditEntry(new_uuid(), self._clock(), actor_id, action, None, details)
 
 

@@ -6,12 +6,11 @@ from threadkeep.clock import Clock
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, InvalidRequest, UserNotFound
 from threadkeep.domain.ids import UserId, new_uuid
-from threadkeep.domain.sign_in.session import KnownUser
+from threadkeep.domain.sign_in.session import KnownUser, SuspendedBy
 from threadkeep.domain.user import LOCAL, User
 from threadkeep.services.keys import Keys
 from threadkeep.services.running_turns import RunningTurns
 from threadkeep.services.sign_in.sessions import Sessions
-from threadkeep.storage.sign_in.known_users import SuspendedBy
 from threadkeep.storage.store import Store
 
 
@@ -58,6 +57,7 @@ class KnownUsers:
         id_ = self._other(user, user_id)
         if not await self._store.known_users.unsuspend(id_, self._entry(user, "unsuspend_user", id_)):
             raise UserNotFound
+        self._sessions.forget_user(id_)
         return await self._found(id_)
 
     def _other(self, user: User, user_id: str) -> UserId:

@@ -19,6 +19,7 @@ from threadkeep.domain.sign_in.session import (
     new_token,
     required_hash,
     session_ended,
+    user_suspended,
 )
 from threadkeep.domain.user import User
 from threadkeep.services.keys import KNOWN_FOR_S, remember
@@ -66,7 +67,10 @@ class Sessions:
         return found.user
 
     async def find(self, token: str) -> FoundSession:
-        """The session with a token; Unauthenticated if there is none. That isn't a use of it."""
+        """The session with a token; Unauthenticated if there is none, or its user is suspended.
+
+        That isn't a use of it.
+        """
         token_hash = required_hash(token)
         found, until = self._known.get(token_hash, (None, 0.0))
         if found is None or self._monotonic() >= until:
@@ -77,6 +81,8 @@ class Sessions:
             remember(self._known, token_hash, (found, asked_at + KNOWN_FOR_S))
         if self._clock() >= found.session.valid_until:
             raise session_ended()
+        if found.suspended_by is not None:
+            raise user_suspended(found.suspended_by)
         return found
 
     async def list(self, user: User) -> Sequence[Session]:

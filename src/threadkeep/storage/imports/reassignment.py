@@ -10,7 +10,7 @@ from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.connector import Plan, Statement
 from threadkeep.storage.file_rows import lock_user
 from threadkeep.storage.outside_ids import move_outside_ids
-from threadkeep.storage.sign_in.sessions import END_ALL
+from threadkeep.storage.sign_in.sessions import end_sessions
 from threadkeep.storage.spending.ledger import move_spending
 from threadkeep.storage.users import ENSURE_USER
 
@@ -154,7 +154,7 @@ def reassign(
     yield _FORGET_SAME_BRIEFINGS(**whose)
     yield _FORGET_SAME_MEMORIES(**whose)
     yield _FORGET_API_KEYS(**whose)
-    yield END_ALL(user_id=giver)
+    yield from end_sessions(giver)
     yield _FORGET_GRANT(**whose)
     yield _FORGET_REQUESTS(**whose)
     reindexed = bool((yield _HAS_COLLECTION(**whose)))

@@ -1,15 +1,23 @@
 """Invitations in the database: never their links, only the hashes of the tokens in them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from threadkeep.domain.agent import AuditEntry
-from threadkeep.domain.errors import Forbidden, InvitationEnded, InvitationNotFound
-from threadkeep.domain.ids import InvitationId
-from threadkeep.domain.sign_in.session import Invitation, Session, SignedIn, invited_name
+from threadkeep.domain.errors import Forbidden, InvitationEnded, InvitationNotFound, RateLimited
+from threadkeep.domain.ids import InvitationId, SessionId
+from threadkeep.domain.sign_in.session import (
+    INVITATION,
+    MOST_OWN_LINKS,
+    Invitation,
+    Session,
+    SignedIn,
+    invited_name,
+)
 from threadkeep.domain.user import UserRole
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.sign_in.sessions import END_ALL, start_session
+from threadkeep.storage.sign_in.sessions import WITHDRAW_OWN_LINKS, end_sessions, start_session
 from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = "id, user_id, role, invited_by, created_at, expires_at, accepted_at"
@@ -28,7 +36,17 @@ _MARK_INVITED = Statement("UPDATE tk_users SET invited = TRUE WHERE id = :id")
 _WITHDRAW_UNUSED = Statement("DELETE FROM tk_invitations WHERE user_id = :user_id AND accepted_at IS NULL")
 _OPEN = Statement(
     f"""SELECT {_COLUMNS} FROM tk_invitations WHERE accepted_at IS NULL AND expires_at > :now
+        AND (invited_by IS NULL OR invited_by <> user_id)
     ORDER BY id DESC LIMIT :limit"""
+)
+# Locked, so that nobody ends the session, or makes another link, meanwhile.
+_HOLD_SESSION = Statement(
+    """SELECT 1 FROM tk_sessions WHERE id = :id AND user_id = :user_id AND way = :way""", locks="FOR UPDATE"
+)
+_HOLD_USER = Statement("SELECT role FROM tk_users WHERE id = :id AND invited", locks="FOR NO KEY UPDATE")
+_COUNT_OWN = Statement(
+    """SELECT COUNT(*), MIN(created_at) FROM tk_invitations
+    WHERE user_id = :user_id AND invited_by = user_id AND created_at > :since"""
 )
 _REMOVE = Statement("DELETE FROM tk_invitations WHERE id = :id AND accepted_at IS NULL RETURNING user_id")
 _SWEEP = Statement("DELETE FROM tk_invitations WHERE expires_at <= :before")
@@ -40,6 +58,7 @@ _HAS_ADMIN = Statement(
 # A row that there always is: of nodes that start together, one invites.
 _ONE_AT_A_TIME = Statement("SELECT 1 FROM tk_meta WHERE name = 'installation'", locks="FOR UPDATE")
 MOST_LISTED = 200
+HOUR_MS = 60 * 60 * 1000
 
 
 class SqlInvitations:
@@ -54,6 +73,15 @@ class SqlInvitations:
         """
         await self._database.write(lambda: _add(invitation, token_hash, entry))
 
+    async def add_own(
+        self, invitation: Invitation, token_hash: str, entry: AuditEntry, session_id: SessionId
+    ) -> None:
+        """Stores a link for another browser of its user, which replaces the one before.
+
+        Forbidden unless an invitation began the session that makes it, RateLimited if there are too many.
+        """
+        await self._database.write(lambda: _add_own(invitation, token_hash, entry, session_id))
+
     async def find(self, token_hash: str, now: int) -> Invitation:
         """The invitation whose token has this hash, if it can still be accepted."""
         return _usable(await self._database.fetch(_FIND(token_hash=token_hash)), now)
@@ -61,7 +89,10 @@ class SqlInvitations:
     async def accept(
         self, token_hash: str, session: Session, session_hash: str, entry: AuditEntry
     ) -> Invitation:
-        """Uses an invitation up: makes its user if need be, ends their other sessions and starts this one."""
+        """Uses an invitation up: makes its user if need be, ends their other sessions and starts this one.
+
+        One that its user made themselves ends none.
+        """
         return await self._database.write(lambda: _accept(token_hash, session, session_hash, entry))
 
     async def open_ones(self, now: int) -> Sequence[Invitation]:
@@ -89,6 +120,26 @@ def _add(invitation: Invitation, token_hash: str, entry: AuditEntry) -> Plan[Non
     yield audit_query(entry)
 
 
+def _add_own(invitation: Invitation, token_hash: str, entry: AuditEntry, session_id: SessionId) -> Plan[None]:
+    user_id, now = invitation.user_id, invitation.created_at
+    invited = yield _HOLD_USER(id=user_id)
+    if not invited or not (yield _HOLD_SESSION(id=session_id, user_id=user_id, way=INVITATION)):
+        raise Forbidden(
+            "Only a browser that is signed in with an invitation can make a link for another one."
+        )
+    ((made, first),) = yield _COUNT_OWN(user_id=user_id, since=now - HOUR_MS)
+    if made >= MOST_OWN_LINKS:
+        raise RateLimited(
+            f"You have made {made} links in the last hour, the most allowed. Wait a while.",
+            details={"limit": "signInLinks", "most": MOST_OWN_LINKS},
+            retry_after_s=max(1, (first + HOUR_MS - now) // 1000),
+        )
+    yield WITHDRAW_OWN_LINKS(user_id=user_id)
+    values = {name: getattr(invitation, name) for name in Invitation.__slots__}
+    yield _ADD(**values, token_hash=token_hash)
+    yield audit_query(entry)
+
+
 def _add_first(invitation: Invitation, token_hash: str, entry: AuditEntry) -> Plan[bool]:
     yield _ONE_AT_A_TIME()
     if (yield _HAS_ADMIN(now=invitation.created_at)):
@@ -103,7 +154,12 @@ def _accept(token_hash: str, session: Session, session_hash: str, entry: AuditEn
     yield from _check_invited(invitation)
     yield ENSURE_USER(id=invitation.user_id, now=now)
     yield _MARK_INVITED(id=invitation.user_id)
-    yield END_ALL(user_id=invitation.user_id)
+    if invitation.is_own:
+        # Admins may have changed it since the link was made.
+        ((role,),) = yield _HOLD_USER(id=invitation.user_id)
+        invitation = replace(invitation, role=UserRole(role))
+    else:
+        yield from end_sessions(invitation.user_id)
     user = SignedIn(id=invitation.user_id, role=invitation.role, name=invited_name(invitation.user_id))
     yield from start_session(session, session_hash, user)
     yield _USE(id=invitation.id, now=now)

@@ -1,18 +1,15 @@
 """Users as admins see them, and who of them is suspended."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.sign_in.session import KnownUser
+from threadkeep.domain.sign_in.session import KnownUser, SuspendedBy
 from threadkeep.domain.user import UserRole
 from threadkeep.storage.agents import audit_query
 from threadkeep.storage.database.columns import to_value
 from threadkeep.storage.database.connector import Database, Plan, Row, Statement
-from threadkeep.storage.sign_in.sessions import END_ALL
-
-SuspendedBy = Literal["admin", "provider"]
+from threadkeep.storage.sign_in.sessions import end_sessions
 
 _KNOWN = """SELECT id, name, role, groups, invited, suspended_at,
         (SELECT MAX(last_used_at) FROM tk_sessions WHERE user_id = tk_users.id),
@@ -49,7 +46,7 @@ class SqlKnownUsers:
         return _known(rows[0]) if rows else None
 
     async def suspend(self, user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) -> bool:
-        """Keeps a user out, and ends their sessions; False if there is no such user."""
+        """Keeps a user out; False if there is no such user."""
         return await self._database.write(lambda: suspend_user(user_id, by, now, entry))
 
     async def unsuspend(self, user_id: UserId, entry: AuditEntry) -> bool:
@@ -58,10 +55,12 @@ class SqlKnownUsers:
 
 
 def suspend_user(user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) -> Plan[bool]:
-    """Keeps a user out, and ends their sessions; False if there is no such user."""
+    """Keeps a user out; False if there is no such user.
+
+    Their sessions stay until the suspension ends, only to say in what is open why it has stopped.
+    """
     if not (yield _SUSPEND(id=user_id, by=by, now=now)):
         return False
-    yield END_ALL(user_id=user_id)
     yield audit_query(entry)
     return True
 
@@ -69,6 +68,8 @@ def suspend_user(user_id: UserId, by: SuspendedBy, now: int, entry: AuditEntry) 
 def _unsuspend(user_id: UserId, entry: AuditEntry) -> Plan[bool]:
     if not (yield _UNSUSPEND(id=user_id)):
         return False
+    # Nobody is back in a browser by themselves, least of all one that was lost.
+    yield from end_sessions(user_id)
     yield audit_query(entry)
     return True
 

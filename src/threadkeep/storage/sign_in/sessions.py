@@ -32,9 +32,9 @@ _MAKE_ROOM = Statement(
 )
 _FIND = Statement(
     f"""SELECT {", ".join(f"session.{name}" for name in _COLUMNS.split(", "))},
-        owner.name, owner.role, owner.groups
+        owner.name, owner.role, owner.groups, owner.suspended_by
     FROM tk_sessions AS session JOIN tk_users AS owner ON owner.id = session.user_id
-    WHERE session.token_hash = :token_hash AND owner.suspended_at IS NULL AND owner.deleted_at IS NULL"""
+    WHERE session.token_hash = :token_hash AND owner.deleted_at IS NULL"""
 )
 _OF_USER = Statement(
     f"""SELECT {_COLUMNS} FROM tk_sessions
@@ -42,7 +42,12 @@ _OF_USER = Statement(
     ORDER BY last_used_at DESC, id DESC"""
 )
 _END = Statement("DELETE FROM tk_sessions WHERE id = :id AND user_id = :user_id RETURNING id")
-END_ALL = Statement("DELETE FROM tk_sessions WHERE user_id = :user_id RETURNING id")
+_END_ALL = Statement("DELETE FROM tk_sessions WHERE user_id = :user_id RETURNING id")
+# What the user made in one browser to sign in with another. They still count for the limit of an hour.
+WITHDRAW_OWN_LINKS = Statement(
+    """UPDATE tk_invitations SET expires_at = created_at
+    WHERE user_id = :user_id AND invited_by = user_id AND accepted_at IS NULL"""
+)
 # Nodes' clocks differ: the latest use counts.
 _NOTE_USE = Statement("UPDATE tk_sessions SET last_used_at = :now WHERE id = :id AND last_used_at < :now")
 _SWEEP = Statement(
@@ -67,7 +72,7 @@ class SqlSessions:
         await self._database.write(lambda: start_session(session, token_hash, user))
 
     async def find(self, token_hash: str) -> FoundSession | None:
-        """The session whose token has this hash, ended by time or not, unless its user is suspended."""
+        """The session whose token has this hash, ended by time or not, and who keeps its user out."""
         rows = await self._database.fetch(_FIND(token_hash=token_hash))
         return _found(rows[0]) if rows else None
 
@@ -82,17 +87,23 @@ class SqlSessions:
 
     async def end(self, user_id: UserId, session_id: SessionId) -> bool:
         """Ends a user's session; False if there is none."""
-        return bool(await self._database.execute(_END(id=session_id, user_id=user_id)))
+        return await self._database.write(lambda: _end(user_id, session_id))
 
     async def end_all(self, user_id: UserId) -> None:
         """Ends all sessions of a user."""
-        await self._database.execute(END_ALL(user_id=user_id))
+        await self._database.write(lambda: end_sessions(user_id))
 
     async def sweep(self, now: int) -> None:
         """Deletes what has ended."""
         sweep = _SWEEP(now=now, used_since=now - UNUSED_MS, limit=SWEPT_AT_ONCE)
         while await self._database.execute(sweep):
             pass
+
+
+def end_sessions(user_id: UserId) -> Plan[None]:
+    """Ends all sessions of a user, and the links that they made for other browsers."""
+    yield _END_ALL(user_id=user_id)
+    yield WITHDRAW_OWN_LINKS(user_id=user_id)
 
 
 def start_session(session: Session, token_hash: str, user: SignedIn) -> Plan[None]:
@@ -105,6 +116,7 @@ def start_session(session: Session, token_hash: str, user: SignedIn) -> Plan[Non
         raise Forbidden("This user is suspended. Ask an admin.")
     if suspended_by is not None:
         yield _LIFT(id=user.id)
+        yield from end_sessions(user.id)
     yield from describe(user)
     yield _MAKE_ROOM(user_id=user.id, most=MOST_SESSIONS - 1)
     values = {name: getattr(session, name) for name in Session.__slots__}
@@ -114,6 +126,14 @@ def start_session(session: Session, token_hash: str, user: SignedIn) -> Plan[Non
 def describe(user: SignedIn) -> Plan[None]:
     """Keeps what a sign-in, or its provider since, says of a user."""
     yield _DESCRIBE(id=user.id, name=user.name, role=user.role, groups=to_json(user.groups))
+
+
+def _end(user_id: UserId, session_id: SessionId) -> Plan[bool]:
+    if not (yield _END(id=session_id, user_id=user_id)):
+        return False
+    # Whoever ends a stolen session also ends the way in that it may have made.
+    yield WITHDRAW_OWN_LINKS(user_id=user_id)
+    return True
 
 
 def _session(row: Row) -> Session:
@@ -130,7 +150,7 @@ def _session(row: Row) -> Session:
 
 
 def _found(row: Row) -> FoundSession:
-    *columns, name, role, groups = row
+    *columns, name, role, groups, suspended_by = row
     session = _session(tuple(columns))
     user = User(
         session.user_id,
@@ -139,4 +159,4 @@ def _found(row: Row) -> FoundSession:
         name=name,
         groups=tuple(to_value(groups)),
     )
-    return FoundSession(session, user)
+    return FoundSession(session, user, suspended_by)

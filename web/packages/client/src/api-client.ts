@@ -1,6 +1,6 @@
 /** Sends requests to a Threadkeep server. */
 
-import { Unreachable, errorFrom } from "./errors.ts";
+import { Unreachable, errorFrom, type ApiError } from "./errors.ts";
 import { pause, type Pause } from "./pause.ts";
 
 /** The part of `fetch` that the client uses. */
@@ -26,8 +26,8 @@ export interface ApiClientOptions {
   user?: string;
   /** Who is signed in, where a cookie says so; null if nobody is. A response to somebody else's request is dropped. */
   signedInAs?: () => string | null;
-  /** The server no longer accepts the token. */
-  onUnauthorized?: () => void;
+  /** The server no longer accepts the token, or keeps its user out: the error says why. */
+  onUnauthorized?: (error: ApiError | Unreachable) => void;
   /** Whether a request got a response of the server's. */
   onReached?: (isReached: boolean) => void;
   /** Whether a request must wait, since who the user is is not known: it fails as if the server were away. */
@@ -96,9 +96,9 @@ export class ApiClient {
     }
     // The response belongs to a user who has signed out since.
     if (this.#token() !== token || (who !== null && this.#signedInAs() !== who)) throw new Unreachable("signed out");
-    if (response.status === 401 && this.#signedInAs() === who) this.options.onUnauthorized?.();
     const error = response.ok ? null : errorFrom(response.status, await textOf(response), response.statusText, response.headers.get("Retry-After"));
     this.options.onReached?.(!(error instanceof Unreachable));
+    if (error && response.status === 401 && this.#token() === token && this.#signedInAs() === who) this.options.onUnauthorized?.(error);
     if (error) throw error;
     return response;
   }

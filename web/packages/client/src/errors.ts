@@ -13,6 +13,8 @@ export class ApiError extends Error {
     readonly param: string | null = null,
     /** When to try again, if the server says so. */
     readonly retryAfterMs: number | null = null,
+    /** What the server's log calls the request. */
+    readonly requestId: string | null = null,
   ) {
     super(message);
   }
@@ -51,7 +53,8 @@ export function errorFrom(status: number, body: string, statusText = "", retryAf
   try {
     const { error } = JSON.parse(body) as ErrorResponse;
     const seconds = Number(retryAfter ?? NaN);
-    return new ApiError(status, error.code, error.message, error.details, error.param, seconds >= 0 ? seconds * 1000 : null);
+    const retryAfterMs = seconds >= 0 ? seconds * 1000 : null;
+    return new ApiError(status, error.code, error.message, error.details, error.param, retryAfterMs, error.requestId || null);
   } catch {
     // A proxy's own page: the server behind it is unreachable.
     if (status >= 502) return new Unreachable(`${status}`);
@@ -65,20 +68,28 @@ export function missingFileIn(error: unknown): string | null {
   return (error.details as { fileId?: string } | null)?.fileId ?? null;
 }
 
+/** Who keeps the user out, if that is why nobody is signed in. */
+export function suspenderIn(error: unknown): "admin" | "provider" | null {
+  if (!(error instanceof ApiError) || error.status !== 401) return null;
+  return (error.details as { suspendedBy?: "admin" | "provider" } | null)?.suspendedBy ?? null;
+}
+
 /** Why something did not work, as a front end keeps it. */
 export interface Problem {
   code: string;
   message: string;
   /** The file that the server does not have. */
   fileId?: string;
+  /** What the server's log calls the request, if the fault is the server's. */
+  requestId?: string;
 }
 
 /** The problem of a message that could not be sent; any other error is thrown on. */
 export function problemOf(error: unknown): Problem {
   if (error instanceof ApiError) {
-    const { code, message } = error;
+    const { code, message, status, requestId } = error;
     const fileId = missingFileIn(error);
-    return { code, message, ...(fileId && { fileId }) };
+    return { code, message, ...(fileId && { fileId }), ...(status >= 500 && requestId && { requestId }) };
   }
   if (error instanceof Unreachable) return { code: "UNREACHABLE", message: error.message };
   throw error;

@@ -3,7 +3,7 @@
 import { ApiClient, type ApiClientOptions } from "./api-client.ts";
 import { type ClientTools } from "./client-tools.ts";
 import { NO_COPIES, type Copies } from "./copies.ts";
-import { ApiError, problemOf, type Problem } from "./errors.ts";
+import { ApiError, problemOf, suspenderIn, type Problem } from "./errors.ts";
 import { coalesced } from "./lists/coalesced.ts";
 import { ConversationList } from "./lists/conversation-list.ts";
 import { OpenApprovals } from "./lists/open-approvals.ts";
@@ -111,10 +111,10 @@ export class FrontEnd {
   }
 
   #clientFor(options: ApiClientOptions): ApiClient {
-    const onUnauthorized = () => {
-      if (this.isStarted.get()) this.signedOut.set(SIGNED_OUT);
+    const onUnauthorized: ApiClientOptions["onUnauthorized"] = (error) => {
+      if (this.isStarted.get()) this.signedOut.set(suspenderIn(error) ? problemOf(error) : SIGNED_OUT);
       this.isStarted.set(false);
-      options.onUnauthorized?.();
+      options.onUnauthorized?.(error);
     };
     return new ApiClient({ ...options, onUnauthorized });
   }

@@ -2,7 +2,7 @@
 
 export type * from "./schema.ts";
 export { ApiClient, freshKey, type ApiClientOptions, type ApiRequest, type Fetch } from "./api-client.ts";
-export { ApiError, MessageQueued, TurnWaiting, Unreachable, problemOf, requestProblemOf, type Problem } from "./errors.ts";
+export { ApiError, MessageQueued, TurnWaiting, Unreachable, problemOf, requestProblemOf, suspenderIn, type Problem } from "./errors.ts";
 export { addCosts } from "./money.ts";
 export { pause, type Pause } from "./pause.ts";
 export { Store } from "./store.ts";

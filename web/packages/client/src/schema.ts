@@ -851,6 +851,7 @@ export interface InvitationOfferView {
   role: UserRole;
   expiresAt: string;
   invitedBy?: string;
+  endsSessions: boolean;
   signedInAs?: string;
 }
 
@@ -1621,6 +1622,12 @@ export interface SharedView {
 export interface SiblingsView {
   ids: string[];
   index: number;
+}
+
+/** A link for another browser of yours. It is shown this once: Threadkeep stores only its hash. */
+export interface SignInLinkView {
+  url: string;
+  expiresAt: string;
 }
 
 /** How people can sign in here. */

@@ -2,6 +2,7 @@ import { type Message } from "@threadkeep/client";
 import { type ReactNode } from "react";
 import { CircleAlert, CircleStop, Unplug } from "lucide-react";
 
+import { LogReference } from "../../ui/log-reference";
 import { ProblemText } from "../../ui/problem-bar";
 import { useWords } from "../../words";
 
@@ -38,6 +39,7 @@ export function ReplyEnding({ message, hasText, onContinue, children }: Props) {
           <>
             {!isInterrupted && <strong>{words.failed}</strong>} <ProblemText problem={error} />
             {!isInterrupted && error.retryable && ` ${words.tryLater}`}
+            {message.turnId && <LogReference id={message.turnId} />}
           </>
         )}
       </p>
