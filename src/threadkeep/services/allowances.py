@@ -1,9 +1,9 @@
 """Limits on a user's turns and uploads, counted in this process: for a node alone with its database."""
 
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.caps import MINUTE_S, TurnCaps
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.ports.allowances import HELD_S, ReplyPlace
@@ -53,7 +53,7 @@ class _Rate:
 class LocalAllowances:
     """The remaining allowance of each user."""
 
-    def __init__(self, caps: TurnCaps, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, caps: TurnCaps, clock: Callable[[], float] = monotonic) -> None:
         self._caps = caps
         self._turns = _Rate(caps.per_minute, clock)
         self._uploads = _Rate(caps.uploads_per_minute, clock)
