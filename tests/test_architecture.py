@@ -103,7 +103,7 @@ LAYERS: dict[str, set[str]] = {
     "confined": {"ports", "domain"},
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What agents in code are written with: it runs in other programs, too.
-    "agents": {"wire", "domain", "clock"},
+    "agents": {"wire", "domain"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "agents", "client", "http", "log", "storage", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},

@@ -24,7 +24,6 @@ from threadkeep.agents.values import (
     encode,
     with_article,
 )
-from threadkeep.clock import monotonic
 from threadkeep.wire.programs import (
     Run,
     StepDone,
@@ -91,7 +90,8 @@ class _Attempts:
     async def done(self) -> tuple[StepDone, BaseException | None]:
         """How it ended, and the exception if it failed."""
         token = current_step.set(self._running)
-        began = monotonic()
+        now = asyncio.get_running_loop().time
+        began = now()
         try:
             value, error = await self._until_final()
         except BaseException:
@@ -100,7 +100,7 @@ class _Attempts:
         finally:
             self._running.is_over = True
             current_step.reset(token)
-        took_ms = round((monotonic() - began) * 1000)
+        took_ms = round((now() - began) * 1000)
         if error is not None:
             is_shown = isinstance(error, AgentError)
             return StepDone(self._go.re, error=record(error), shown=is_shown, duration_ms=took_ms), error
