@@ -54,7 +54,7 @@ class Users:
         settings = {
             "mcpServers": {"world": world},
             "askUser": True,
-            "generationTimeoutS": 60,
+            "generationTimeoutS": 25,
             "approvalTimeoutS": 3600,
         }
         made = await self._surely(
@@ -302,7 +302,10 @@ class Users:
 
     async def _answer_once(self, user: str, request: dict[str, Any], chance: random.Random) -> None:
         turn_id, id_ = request["turnId"], request["requestId"]
+        is_question = request["kind"] in {"question", "elicitation"}
         body: dict[str, Any] = {"action": "answer", "content": chance.choice(["blue", "red"])}
+        if not is_question:
+            body = {"action": "allow"}
         if chance.random() < 0.15:
             body = {"action": "deny"}
         for _ in range(8):
@@ -330,7 +333,9 @@ class Users:
             self._seen.final[talk.id] = page["items"]
             for turn_id in dict.fromkeys(it["turnId"] for it in page["items"] if it.get("turnId")):
                 followed = Followed(user, turn_id, "", 0)
-                followed.end = await self._read(followed, random.Random(0))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(20):
+                        followed.end = await self._read(followed, random.Random(0))
                 while followed.end == "lost" and followed.events:
                     more = Followed(user, turn_id, "", int(followed.events[-1]["seq"]))
                     more.end = followed.end = await self._read(more, random.Random(1))

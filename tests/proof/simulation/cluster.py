@@ -116,7 +116,7 @@ class Cluster:
 
     def kill(self, node: SimulatedNode) -> None:
         """Its process is gone: nothing of it runs any more."""
-        node.place.is_dead = True
+        self._loop.kill(node.place)
         node.is_serving = False
         self.wires.remove(node.bus)
         self.nodes.remove(node)
@@ -156,7 +156,7 @@ class Cluster:
         left = self._left_at(node.place, task)
         if left:
             self._seen.left.append(f"node {node.place.name} has ended, but its tasks go on: {left}")
-        node.place.is_dead = True
+        self._loop.kill(node.place)
         self.nodes.remove(node)
         self.dead.append(node)
         for tell in self.on_death:

@@ -22,6 +22,7 @@ from tests.proof.story import Story, Trim
 from tests.proof.users import Users
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import Ids, make_ids_with
+from threadkeep.http.api import approvals
 
 MOST_S = 400.0
 """Virtual seconds until everything must be at rest after the last act."""
@@ -50,6 +51,7 @@ def run_story(story: Story) -> Outcome:
     chance = random.Random(f"{story.seed} ids")
     ids = Ids(lambda: (EPOCH_MS + round(loop.time() * 1000)) * 1_000_000, chance.randbytes)
     before = make_ids_with(ids)
+    clock, approvals.system_clock = approvals.system_clock, lambda: EPOCH_MS + round(loop.time() * 1000)
     random.seed(story.seed)
     asyncio.set_event_loop(loop)
     cluster = Cluster(story, loop, trace, seen)
@@ -65,6 +67,7 @@ def run_story(story: Story) -> Outcome:
             raise
     finally:
         make_ids_with(before)
+        approvals.system_clock = clock
         _bury(loop)
         cluster.database.close()
         asyncio.set_event_loop(None)

@@ -126,7 +126,7 @@ def _clerk(world: World) -> Agent:
             case _:
                 await turn.say(f"<{about}> ")
 
-    @agent(key="clerk", name="Clerk", visibility="public")
+    @agent(key="clerk", name="Clerk", visibility="public", timeout_s=25)
     async def clerk(turn: Any) -> str | None:
         found = MARK.search(turn.text)
         mark, wanted = (found[1], found[2]) if found else ("", "say")
