@@ -41,7 +41,7 @@ LAYERS: dict[str, set[str]] = {
     "ports": {"domain"},
     "wire": {"ports", "domain", "choices"},
     "context": {"ports", "domain"},
-    "engine": {"context", "wire", "ports", "domain"},
+    "engine": {"context", "wire", "ports", "domain", "clock"},
     # From here up, rooms use the classes of `storage`: there is one database, behind its connector.
     "log": {"storage", "engine", "context", "wire", "ports", "domain"} | COMMON,
     "runtime": {"storage", "log", "engine", "context", "wire", "ports", "domain"} | COMMON,
@@ -368,6 +368,28 @@ def test_a_possessive_group_is_found_however_it_is_written(source: str):
 @pytest.mark.parametrize("source", [r'r"[^\"]++"', r'r"a*+"', r'r"(?>a|b)c"', r'"(a) + (b)"', r'r"\w{2}+"'])
 def test_a_possessive_class_is_none(source: str):
     assert not list(possessive_groups(ast.parse(source)))
+
+
+_OWN_TIME_OR_CHANCE = re.compile(
+    r"\btime\.(time|monotonic|perf_counter|sleep)|\b(random|secrets|threading|concurrent)\b|urandom|uuid[14]\b"
+    r"|datetime\.(now|today)|\bThread\("
+)
+
+
+def test_turns_take_time_and_chance_only_from_what_they_are_given():
+    # `tests/proof` runs these rooms on a time of its own, in one thread, the same way for the same seed.
+    rooms = {"runtime", "log", "engine", "aside", "loops", "tasks", "fair_slots"}
+    used = {
+        f"{module}: {ast.unparse(node)}"
+        for module, tree in trees().items()
+        if layer_of(module) in rooms
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
+        and _OWN_TIME_OR_CHANCE.search(ast.unparse(node.func if isinstance(node, ast.Call) else node))
+        or isinstance(node, ast.Attribute | ast.Name)
+        and _OWN_TIME_OR_CHANCE.search(ast.unparse(node))
+    }
+    assert not used, "\n".join(sorted(used))
 
 
 def test_only_loaders_load_modules_of_ours_by_name():

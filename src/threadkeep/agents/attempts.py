@@ -4,7 +4,6 @@ import asyncio
 import functools
 import inspect
 import itertools
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
@@ -91,7 +90,8 @@ class _Attempts:
     async def done(self) -> tuple[StepDone, BaseException | None]:
         """How it ended, and the exception if it failed."""
         token = current_step.set(self._running)
-        began = time.monotonic()
+        now = asyncio.get_running_loop().time
+        began = now()
         try:
             value, error = await self._until_final()
         except BaseException:
@@ -100,7 +100,7 @@ class _Attempts:
         finally:
             self._running.is_over = True
             current_step.reset(token)
-        took_ms = round((time.monotonic() - began) * 1000)
+        took_ms = round((now() - began) * 1000)
         if error is not None:
             is_shown = isinstance(error, AgentError)
             return StepDone(self._go.re, error=record(error), shown=is_shown, duration_ms=took_ms), error

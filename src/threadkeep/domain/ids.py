@@ -5,6 +5,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NewType
 
@@ -32,20 +33,45 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 STEP_MASK = (1 << 64) - 1
 
-_lock = threading.Lock()
-_last = 0
+NowNs = Callable[[], int]
+RandomBytes = Callable[[int], bytes]
+
+
+class Ids:
+    """Makes UUIDv7s, each greater than all earlier ones and not guessable from them."""
+
+    def __init__(self, now_ns: NowNs = time.time_ns, random_bytes: RandomBytes = os.urandom) -> None:
+        self._now_ns = now_ns
+        self._random_bytes = random_bytes
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def new(self) -> str:
+        """The next one."""
+        # 48 bits of milliseconds, then 12 + 62 random bits. Within one millisecond a random number of 64 bits
+        # is added to the previous id: ids of one process ascend, and one doesn't reveal the next.
+        random = int.from_bytes(self._random_bytes(18))
+        fresh, step = (self._now_ns() // 1_000_000) << 74 | random >> 70, (random & STEP_MASK) + 1
+        with self._lock:
+            self._last = value = fresh if fresh >> 74 > self._last >> 74 else self._last + step
+        return _uuid(value >> 74, value)
+
+
+_ids = Ids()
 
 
 def new_uuid() -> str:
     """A UUIDv7, greater than all earlier ones of this process and not guessable from them."""
-    global _last
-    # 48 bits of milliseconds, then 12 + 62 random bits. Within one millisecond a random number of 64 bits is
-    # added to the previous id: ids of one process ascend, and one doesn't reveal the next.
-    random = int.from_bytes(os.urandom(18))
-    fresh, step = (time.time_ns() // 1_000_000) << 74 | random >> 70, (random & STEP_MASK) + 1
-    with _lock:
-        _last = value = fresh if fresh >> 74 > _last >> 74 else _last + step
-    return _uuid(value >> 74, value)
+    return _ids.new()
+
+
+def make_ids_with(ids: Ids) -> Ids:
+    """Makes all ids of this process with others from now on, so that a simulation makes the same each time;
+    returns those before.
+    """
+    global _ids
+    before, _ids = _ids, ids
+    return before
 
 
 def derived_uuid(at: int, *names: str) -> str:

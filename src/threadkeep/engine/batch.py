@@ -5,10 +5,10 @@ only if running it twice is known to be safe.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 
+from threadkeep.clock import monotonic
 from threadkeep.context.tool_results import LEAST_RESULT_TOKENS
 from threadkeep.domain.approval import ApprovalAction, Decision
 from threadkeep.domain.events import ApprovalRequest, ApprovalResponse, Notice, ToolResultStored
@@ -189,7 +189,7 @@ class Batch:
     async def _hand_over(self, call: Call) -> None:
         """Runs a call to its one result."""
         assert call.tool is not None
-        begun = time.monotonic()
+        begun = monotonic()
         returned = await self._toolbox.call(
             call.tool,
             call.use.id,
@@ -210,7 +210,7 @@ class Batch:
         if returned.restarted:
             notice = Notice("MCP_SERVER_RESTARTED", f"{call.tool.server} restarted and lost its state.")
             self._tasks.emit(notice)
-        await self._store(call, returned, duration_ms=int((time.monotonic() - begun) * 1000))
+        await self._store(call, returned, duration_ms=int((monotonic() - begun) * 1000))
 
     async def _store(self, call: Call, returned: Returned, *, duration_ms: int = 0) -> None:
         await self._toolbox.store(

@@ -5,11 +5,11 @@ have any on some node. A node that dies says nothing more, so its followers stop
 where they reconnect.
 """
 
-import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Turn
@@ -31,9 +31,7 @@ RESUMED_S = 60.0
 class Followers:
     """Watches turns that end when nobody follows them: this node's own, and this node's followers."""
 
-    def __init__(
-        self, store: SqlTurnLog, running: NodeTurns, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, store: SqlTurnLog, running: NodeTurns, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._running = running
         self._clock = clock

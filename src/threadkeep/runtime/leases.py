@@ -1,8 +1,8 @@
 """Leases: a node's right to write the turns that it runs, which lapses unless renewed."""
 
-import time
 from collections.abc import Mapping
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Lease
 from threadkeep.log.writer import TurnLost
@@ -26,16 +26,16 @@ class KeptLease:
         self._node_id = node_id
         self._store = store
         self._turn_id = turn_id
-        self._kept_at = time.monotonic()
+        self._kept_at = monotonic()
 
     async def keep(self) -> bool:
         """Renews it if it is time to; returns whether to abort the turn. TurnLost if another node has it."""
-        if time.monotonic() - self._kept_at < BEAT_S:
+        if monotonic() - self._kept_at < BEAT_S:
             return False
         held = await self._store.renew(self._node_id, [self._turn_id], LEASE_MS)
         if self._turn_id not in held:
             raise TurnLost
-        self._kept_at = time.monotonic()
+        self._kept_at = monotonic()
         return held[self._turn_id]
 
 
@@ -52,7 +52,7 @@ class Leases:
         ours = self._running.all()
         if not ours:
             return
-        asked_at = time.monotonic()
+        asked_at = monotonic()
         held = await self._renew(ours)
         for turn_id, turn in ours.items():
             if turn_id not in held:

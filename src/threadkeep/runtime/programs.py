@@ -10,9 +10,9 @@ code of the operator that blocks doesn't keep them from running.
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.agent import ABSENT, BUILT_IN, BlockedLoop, Code, Served, WorkerState
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.code.programs import ProgramRun, Programs
@@ -116,7 +116,7 @@ class NodePrograms:
 
     async def note_seen(self) -> None:
         """Tells the other nodes what this one can run, and how it is, unless it did so a moment ago."""
-        now, is_open = time.monotonic(), bool(self._open)
+        now, is_open = monotonic(), bool(self._open)
         if self._own and (now - self._seen_at >= SEEN_EVERY_S or is_open is not self._told_open):
             self._seen_at, self._told_open = now, is_open
             async with self._telling:

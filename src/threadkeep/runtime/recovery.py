@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
-from threadkeep.clock import Clock
+from threadkeep.clock import Clock, monotonic
 from threadkeep.domain.errors import AgentAbsent
 from threadkeep.domain.events import LogChunk, Notice, TurnEvent
 from threadkeep.domain.ids import TurnId
@@ -91,7 +90,7 @@ class Recovery:
 
     def leave(self, turn_id: TurnId, for_s: float) -> None:
         """Leaves a turn alone for a while, as if nobody were there to take it over."""
-        self._left_until[turn_id] = time.monotonic() + for_s
+        self._left_until[turn_id] = monotonic() + for_s
 
     def leaves(self, turn_id: TurnId, model: str | None, code: TurnCode | None) -> bool:
         """Leaves a turn to nodes that know its model, unless there are none: then we end it after a while.
@@ -101,7 +100,7 @@ class Recovery:
         if self._alone or code is not None or self._runner.knows(model):
             self._unknown_since.pop(turn_id, None)
             return False
-        now = time.monotonic()
+        now = monotonic()
         return now - self._unknown_since.setdefault(turn_id, now) < LEFT_S
 
     async def recover_abandoned(self) -> None:
@@ -116,9 +115,9 @@ class Recovery:
                 codes=self._programs.codes,
                 within_ms=self._runner.resumes_within_ms,
             )
-            if not self._alone and not self._takeover_pause.is_over(time.monotonic()):
+            if not self._alone and not self._takeover_pause.is_over(monotonic()):
                 return
-            now = time.monotonic()
+            now = monotonic()
             self._left_until = {it: until for it, until in self._left_until.items() if until > now}
             self._unknown_since = {it: at for it, at in self._unknown_since.items() if it in found}
             # Our own are merely late.
@@ -126,7 +125,7 @@ class Recovery:
             try:
                 await _do_for_each(lost, self._recover)
             finally:
-                self._takeover_pause.reached_at = time.monotonic()  # taking over may take long
+                self._takeover_pause.reached_at = monotonic()  # taking over may take long
 
     async def end_expired(self) -> None:
         """Ends turns whose user hasn't decided in time, up to the limit."""

@@ -1,11 +1,11 @@
 """The turns that run on this node."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import OpenStep
@@ -57,7 +57,7 @@ class NodeTurns:
 
     def add(self, turn: NodeTurn, task: "asyncio.Task[None]") -> None:
         """Adds a turn that has started to run."""
-        turn.task, turn.begun_at = task, time.monotonic()
+        turn.task, turn.begun_at = task, monotonic()
         turn.leased_until = turn.begun_at + LEASE_MS / 1000
         self._turns[turn.log.turn_id] = turn
         task.add_done_callback(lambda _: self._forget(turn))
@@ -75,7 +75,7 @@ class NodeTurns:
     def check_lease(self, turn_id: TurnId) -> None:
         """Raises TurnLost if a turn's lease may have expired: another node may have taken it over."""
         turn = self._turns.get(turn_id)
-        if turn is None or turn.leased_until < time.monotonic():
+        if turn is None or turn.leased_until < monotonic():
             raise TurnLost
 
     def get(self, turn_id: TurnId) -> NodeTurn | None:

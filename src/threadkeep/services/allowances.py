@@ -1,8 +1,8 @@
 """Limits on a user's turns and uploads, counted in this process: for a node alone with its database."""
 
-import time
 from collections.abc import Callable, Collection
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.ports.allowances import HELD_S, ReplyPlace
@@ -12,7 +12,7 @@ from threadkeep.services.rates import Rate
 class LocalAllowances:
     """The remaining allowance of each user."""
 
-    def __init__(self, caps: TurnCaps, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, caps: TurnCaps, clock: Callable[[], float] = monotonic) -> None:
         self._caps = caps
         self._turns = Rate(caps.per_minute, clock)
         self._uploads = Rate(caps.uploads_per_minute, clock)

@@ -4,8 +4,7 @@ The edge asks for each request, by its route. So no use case has to remember it,
 than they are sent, and those that begin turns.
 """
 
-import time
-
+from threadkeep.clock import monotonic
 from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.ids import ConversationId, UserId
 from threadkeep.domain.user import LOCAL, User
@@ -39,7 +38,7 @@ class Creations:
 
     async def check_turn(self, user_id: UserId, size: int) -> None:
         """The same for what begins a turn, or waits for one. What the turn then stores is never refused."""
-        most, now = self._caps.bytes, time.monotonic()
+        most, now = self._caps.bytes, monotonic()
         if not most or now < self._far_until.get(user_id, 0):
             return
         stored = await self._stored.of_user(user_id) + size

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from threadkeep.clock import monotonic
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text, UsageReported
 from threadkeep.domain.text import is_blank
@@ -137,7 +137,7 @@ class Activity:
 
     def __init__(self) -> None:
         self._busy = 0
-        self._noted_at = time.monotonic()
+        self._noted_at = monotonic()
         self._waiting = Counter[str]()
         self._listening: set[asyncio.Future[None]] = set()
 
@@ -177,7 +177,7 @@ class Activity:
 
     def note(self) -> None:
         """Something has happened; looking whether the user has decided doesn't count."""
-        self._noted_at = time.monotonic()
+        self._noted_at = monotonic()
         self._wake()
 
     async def changed(self) -> None:
@@ -191,16 +191,16 @@ class Activity:
 
     async def rest(self, seconds: float) -> None:
         """Returns when nothing has happened for so long, and only the user can continue the turn."""
-        since = time.monotonic()
+        since = monotonic()
         while True:
-            left = max(since, self._noted_at) + seconds - time.monotonic()
+            left = max(since, self._noted_at) + seconds - monotonic()
             if left > 0:  # it sleeps through what happens: that can be thousands of things a second
                 await asyncio.sleep(left)
             elif not self._busy and self.requests:
                 return
             else:
                 await self.changed()
-                since = time.monotonic()
+                since = monotonic()
 
     def _wake(self) -> None:
         for listening in self._listening:
