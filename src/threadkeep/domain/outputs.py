@@ -118,7 +118,7 @@ def _check_keyword(place: str, name: str, value: Any, root: Mapping[str, Any]) -
 def _check_reference(place: str, reference: str, root: Mapping[str, Any]) -> None:
     """Only what the schema itself has can be referred to: nothing is fetched."""
     path = reference.removeprefix("#")
-    if path and not path.startswith("/") or not reference.startswith("#"):
+    if (path and not path.startswith("/")) or not reference.startswith("#"):
         raise _wrong(place, "refers to a part of the schema itself, such as `#/$defs/Name`")
     found: Any = root
     for name in path.split("/")[1:]:

@@ -172,9 +172,7 @@ async def run_turn(
         while True:
             yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
-        end = completed(
-            turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken, output=run.output
-        )
+        end = completed(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken, output=run.output)
     except Paused as exc:
         end = Pause(exc.requests)
     except Stopped as exc:
@@ -294,9 +292,11 @@ class _Run:
 
     def _asked(self) -> ModelRequest:
         """The request; which tool the model must call is said for the first call only."""
+        choice, names = self._around.tool_choice, [it.name for it in self._request.tools]
         is_first = self._iteration == 1 and not self._was_refused
-        choice = self._around.tool_choice if is_first else None
-        return self._request if choice is None else replace(self._request, tool_choice=choice)
+        if choice is None or not is_first or not names or choice not in ("", *names):
+            return self._request
+        return replace(self._request, tool_choice=choice)
 
     @property
     def _is_checked(self) -> bool:

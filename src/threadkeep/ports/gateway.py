@@ -104,7 +104,7 @@ class ModelRequest:
     tool_choice: str | None = None
     """The tool that the model must call, or "" for any; None: it decides."""
     output: Mapping[str, Any] | None = None
-    """The JSON schema of the reply, for providers that can hold a model to it; the prompt asks for it, too."""
+    """The JSON schema of the reply, for providers that hold models to one; the prompt asks for it, too."""
     cache_key: str | None = None
     """Identifies the series of requests with the same prefix, in at most 64 characters; None for a single
     request.

@@ -157,7 +157,9 @@ class _Output(_Kept, tag="output", kw_only=True):
     value: Any
 
 
-_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File | _Output
+_AnyKept = (
+    _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File | _Output
+)
 _decode = msgspec.json.Decoder(list[_AnyKept]).decode
 
 # Those with the fields of their parts.
