@@ -11,10 +11,10 @@ def test_public_names_are_the_promised_ones():
     assert threadkeep.agents.__all__ == [
         "Agent", "AgentError", "AgentsNotLoaded", "AmbiguousStep", "BlockingTurn", "BudgetExceeded",
         "CallReturned", "Denied", "HitItem", "LocalPrograms", "ModelFailed", "ModelMessageItem", "NotInAStep",
-        "NotJson", "OutcomeUnknown", "Reply", "Result", "StateReadOnly", "StepFailed", "StepInsideStep",
-        "StepLimit", "StepResultInvalid", "StepResultTooLarge", "Thought", "Tool", "ToolFailed", "Turn",
-        "TurnCancelled", "TurnEnded", "TurnError", "TurnMisused", "TurnSuspended", "Usage", "agent",
-        "blocking", "current_turn", "in_step", "in_turn", "load", "load_all", "step_key", "tool",
+        "NotJson", "OutcomeUnknown", "OutputInvalid", "Reply", "Result", "StateReadOnly", "StepFailed",
+        "StepInsideStep", "StepLimit", "StepResultInvalid", "StepResultTooLarge", "Thought", "Tool",
+        "ToolFailed", "Turn", "TurnCancelled", "TurnEnded", "TurnError", "TurnMisused", "TurnSuspended",
+        "Usage", "agent", "blocking", "current_turn", "in_step", "in_turn", "load", "load_all", "step_key", "tool",
     ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ TurnError
 ├── StepResultTooLarge          a step returned more than 8 MiB
 ├── Denied                      the user refused a step or a call
 ├── ModelFailed                 no model replied
+│   └── OutputInvalid           a model's reply isn't the output that was asked for
 ├── BudgetExceeded              a budget or a quota is used up
 ├── ToolFailed                  a tool of a server, or of the client, failed
 ├── StepLimit                   the turn has taken as many steps as it may
@@ -120,6 +121,12 @@ class ModelFailed(TurnError):
 
     def __str__(self) -> str:
         return self.args[0]
+
+
+class OutputInvalid(ModelFailed):
+    """A model's reply isn't the output that was asked for, also when it was asked again."""
+
+    code = "OUTPUT_INVALID"
 
 
 class BudgetExceeded(TurnError):

@@ -9,9 +9,10 @@ import msgspec
 
 from threadkeep.agents.errors import NotJson
 from threadkeep.agents.json_schemas import schema_of
-from threadkeep.agents.values import Unstorable, decode, plain
+from threadkeep.agents.values import Unstorable, decode, encode, plain
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.money import parse_amount
+from threadkeep.domain.outputs import json_in
 from threadkeep.wire.programs import ModelMessageItem, ModelReply, ModelToolCall
 
 
@@ -70,6 +71,19 @@ class Reply:
         return ModelMessageItem("assistant", list(self.blocks) or self.text)
 
 
+@dataclass(frozen=True, slots=True)
+class StructuredReply:
+    """What a function returns whose reply is a value, too; the text is None if it was said before."""
+
+    value: Any
+    text: str | None
+
+    @staticmethod
+    def of(value: Any) -> "StructuredReply":
+        """A value with its JSON as the text; raises Unstorable."""
+        return StructuredReply(value, msgspec.json.format(encode(value), indent=2).decode())
+
+
 Messages = str | Sequence["ModelMessageItem | dict[str, Any] | str"]
 
 
@@ -122,20 +136,12 @@ class Wanted:
             model=reply.model,
             stop_reason=reply.stop_reason,
             output=None
-            if self.schema is None or reply.tool_calls
-            else decode(json_in(reply.text), self.kind),
+            if self.schema is None or reply.tool_calls or reply.stop_reason == "refusal"
+            else decode(json_in(reply.text).encode(), self.kind),
             steering=steering,
             blocks=reply.blocks,
             is_shown=is_shown,
         )
-
-
-def json_in(text: str) -> bytes:
-    """The JSON of a reply, which models put between fences."""
-    bare = text.strip()
-    if bare.startswith("```"):
-        bare = bare.partition("\n")[2].removesuffix("```")
-    return bare.strip().encode()
 
 
 def tool_result(call_id: str, text: str, *, is_error: bool) -> dict[str, Any]:

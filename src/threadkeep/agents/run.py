@@ -26,10 +26,10 @@ from threadkeep.agents.errors import (
 )
 from threadkeep.agents.failures import leading, raised_by, record, without_values
 from threadkeep.agents.output import Outputs
-from threadkeep.agents.replies import Reply
+from threadkeep.agents.replies import Reply, StructuredReply
 from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
-from threadkeep.agents.values import Unstorable, as_sent, with_article
+from threadkeep.agents.values import Unstorable, as_sent, encode, is_structured, with_article
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AMBIGUOUS,
@@ -151,14 +151,35 @@ class FunctionRun:
             return self._failed(exc)
 
     def _completed(self, returned: object) -> End:
-        if isinstance(returned, Reply):
-            returned = None if returned.is_shown else returned.text
-        elif isinstance(returned, str) and self._has_just_shown(returned):
-            returned = None
-        if returned is not None and not isinstance(returned, str):
-            kind = with_article(type(returned).__qualname__)
-            raise TurnMisused(f"Agent {self.agent.key!r} returned {kind}; return a text, or nothing.")
-        return End("completed", text=storable(returned) if returned else None, state=self.changed_state())
+        text, value = self._text_and_value(returned)
+        if text is not None and self._has_just_shown(text):
+            text = None
+        return End(
+            "completed",
+            text=storable(text) if text else None,
+            state=self.changed_state(),
+            output=NOTHING if value is None else Raw(encode(value)),
+        )
+
+    def _text_and_value(self, returned: object) -> tuple[str | None, object]:
+        """What a function's result says, and the value that it is, if it is one."""
+        match returned:
+            case None | str():
+                return returned, None
+            case Reply():
+                return None if returned.is_shown else returned.text, returned.output
+            case StructuredReply():
+                return returned.text, returned.value
+            case _ if is_structured(returned):
+                try:
+                    return StructuredReply.of(returned).text, returned
+                except Unstorable as exc:
+                    raise NotJson(f"What agent {self.agent.key!r} returned isn't JSON", str(exc)) from exc
+            case _:
+                kind = with_article(type(returned).__qualname__)
+                raise TurnMisused(
+                    f"Agent {self.agent.key!r} returned {kind}; return a text, an object, or nothing."
+                )
 
     def _has_just_shown(self, text: str) -> bool:
         """Whether it is what a model has just said: `return (await turn.model(…)).text`."""

@@ -17,6 +17,7 @@ from threadkeep.agents.errors import (
     NotInAStep,
     NotJson,
     OutcomeUnknown,
+    OutputInvalid,
     StepInsideStep,
     TurnError,
     TurnMisused,
@@ -270,7 +271,11 @@ class Turn(TurnFacts):
         max_tokens: int | None = None,
         show: bool = True,
     ) -> Reply:
-        """Asks a model once, through the server's gateways. What the user sent meanwhile is asked, too."""
+        """Asks a model once, through the server's gateways. What the user sent meanwhile is asked, too.
+
+        With an `output`, a type or a JSON schema, the reply is JSON of it, checked by the server, which asks
+        once more if it doesn't fit and then raises OutputInvalid; `reply.output` has the value.
+        """
         return await self._ask_model(
             read_messages(messages),
             system=system,
@@ -290,14 +295,15 @@ class Turn(TurnFacts):
         tools: Sequence[GivenTool] = (),
         model: str | None = None,
         messages: Messages | None = None,
+        output: Any = None,
     ) -> Reply:
-        """Asks a model and calls its tools until it has replied."""
+        """Asks a model and calls its tools until it has replied, if asked for with a value of `output`."""
         asked = read_messages(messages) if messages is not None else await self._context()
         own = {it.name: it for it in (*self._run.agent.tools, *map(as_tool, tools))}
         declared = tuple(it.declaration for it in own.values())
         for _ in range(MOST_ROUNDS):
             reply = await self._ask_model(
-                asked, system=system, model=model, tools=declared, server_tools=True
+                asked, system=system, model=model, tools=declared, server_tools=True, output=output
             )
             asked = [*asked, *map(user_message, reply.steering), reply.message]
             if not reply.tool_calls:
@@ -346,7 +352,7 @@ class Turn(TurnFacts):
         try:
             return wanted.read(replied, is_shown=show, steering=steering)
         except Unstorable as exc:
-            raise TurnError(f"The model's reply isn't the output that was asked for: {exc}.") from exc
+            raise OutputInvalid(f"The model's reply isn't the output that was asked for: {exc}.") from exc
 
     async def _call_for_model(self, call: ModelToolCall, own: Mapping[str, Tool[..., Any]]) -> dict[str, Any]:
         """Calls a tool that the model asked for; what goes wrong is for the model to read."""

@@ -6,6 +6,7 @@ import json
 import sys
 import typing
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -124,6 +125,13 @@ def class_of(value: object) -> str:
 def with_article(kind: str) -> str:
     """The name of a class in a sentence: an int, a dict."""
     return f"{'an' if kind[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {kind}"
+
+
+def is_structured(value: object) -> bool:
+    """Whether a value has fields or items, unlike a text or a number."""
+    if isinstance(value, dict | list | tuple | msgspec.Struct):
+        return True
+    return is_dataclass(value) or is_pydantic(value.__class__)
 
 
 def is_pydantic(kind: object) -> bool:

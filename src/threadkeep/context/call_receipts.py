@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.outputs import schema_text
 from threadkeep.context.prompt import SYSTEM_PROMPT
 from threadkeep.context.rendering import line_of, tools_text
 from threadkeep.domain.ids import ConversationId, TurnId
@@ -38,7 +39,8 @@ class CallReceipts:
         lines = [line_of(it) for it in request.messages]
         described = tools_text(request.tools) if request.tools else ""
         system = "" if is_blank(request.system) else request.system
-        texts = {text_hash(it): it for it in (described, system, *lines) if it}
+        wanted = "" if request.output is None else schema_text(request.output)
+        texts = {text_hash(it): it for it in (described, system, wanted, *lines) if it}
         hashes = [text_hash(it) for it in lines]
         shared = max(
             ((_common(it.segments, hashes), it.call) for it in self._sent if it.call < call), default=(0, 0)
@@ -60,6 +62,7 @@ class CallReceipts:
             sha256=text_hash("\n".join((text_hash(described), text_hash(system), *hashes))),
             segments=tuple(hashes[count:]),
             cache_key=request.cache_key,
+            output_sha256=text_hash(wanted) if wanted else None,
             shared_call=shared_call,
             shared=count,
         )

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from threadkeep.context.attachments import RECALL_FILE, FileRules, tokens_of_files
 from threadkeep.context.cards import CardStyle
 from threadkeep.context.estimates import estimate_tokens
 from threadkeep.context.history import Rendering
+from threadkeep.context.outputs import asking_component, schema_text
 from threadkeep.context.prompt import SUMMARY_HEADING, SYSTEM_PROMPT, Component, joined
 from threadkeep.context.rendering import (
     common_share,
@@ -86,6 +89,8 @@ class Sources:
     question_id: MessageId
     components: Sequence[Component] = ()
     tools: Sequence[ToolSpec] = ()
+    output: Mapping[str, Any] | None = None
+    """The JSON schema that the reply is to fit."""
     found: Sequence[RetrievalHit] = ()
     """The passages found for the question before the reply."""
     payloads: Mapping[PayloadId, bytes | Lost] | None = None
@@ -135,6 +140,9 @@ def to_context(
 def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     """A request with the history as it happened; it begins like the previous one if possible."""
     components = [it for it in sources.components if not is_blank(it.text)]
+    wanted = "" if sources.output is None else schema_text(sources.output)
+    if sources.output is not None:
+        components.append(asking_component(sources.output))
     described = tools_text(sources.tools) if sources.tools else ""
     overhead = sum(map(estimate_tokens, (described, *(it.text for it in components))))
     window = _window(sources, rules, overhead)
@@ -144,8 +152,12 @@ def build_request(sources: Sources, rules: ContextRules) -> BuiltRequest:
     receipt = _receipt(sources, rules, components, window, hashes, overhead)
     if sources.prior:
         receipt = replace(receipt, prefix_share=common_share(_hashes(sources.prior), texts, hashes))
-    request = _request(receipt, components, messages, sources.tools)
-    return BuiltRequest(request, receipt, {name: it for name, it in zip(hashes, texts, strict=True) if it})
+    request = _request(receipt, components, messages, sources.tools, sources.output)
+    named = {name: it for name, it in zip(hashes, texts, strict=True) if it}
+    if wanted:
+        receipt = replace(receipt, output_sha256=text_hash(wanted))
+        named[text_hash(wanted)] = wanted
+    return BuiltRequest(request, receipt, named)
 
 
 def rebuild_request(
@@ -158,7 +170,8 @@ def rebuild_request(
         components = [Component(SYSTEM_PROMPT, system_prompt), *others]
     messages = messages_of(texts[it] for it in receipt.segments)
     tools = tools_of(texts[receipt.tools_sha256]) if receipt.tools_sha256 else ()
-    return _request(receipt, components, tuple(messages), tools)
+    output = msgspec.json.decode(texts[receipt.output_sha256]) if receipt.output_sha256 else None
+    return _request(receipt, components, tuple(messages), tools, output)
 
 
 def _request(
@@ -166,6 +179,7 @@ def _request(
     components: Iterable[Component],
     messages: Sequence[ModelMessage],
     tools: Sequence[ToolSpec],
+    output: Mapping[str, Any] | None,
 ) -> ModelRequest:
     return ModelRequest(
         model=receipt.model or "",
@@ -174,6 +188,7 @@ def _request(
         tools=tuple(tools),
         temperature=receipt.temperature,
         max_tokens=receipt.max_tokens,
+        output=output,
         cache_key=receipt.cache_key,
     )
 

@@ -9,6 +9,7 @@ from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, Inva
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
+from threadkeep.domain.outputs import check_output_schema
 from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
@@ -157,8 +158,12 @@ class AgentSettings:
     """Messages that a front end offers to send in a new conversation."""
     icon: AgentIcon = AgentIcon.LETTER
     color: AgentColor = AgentColor.AUTO
+    output: Mapping[str, Any] | None = None
+    """The JSON schema that its replies must fit; None if they are text."""
 
     def __post_init__(self) -> None:
+        if self.output is not None:
+            check_output_schema(self.output, "settings.output")
         amount = parse_amount(self.budget_month, param="settings.budgetMonth")
         object.__setattr__(self, "budget_month", amount_text(amount))
         for models, param in ((self.models, "models"), (self.fallback_models, "fallbackModels")):
@@ -318,6 +323,11 @@ class Agent:
         check_line(self.primary_role_id, "primaryRoleId", most=100)
         if self.model is not None:
             check_line(self.model, "model", most=MOST_MODEL_CHARACTERS)
+        if self.code is not None and self.settings.output is not None:
+            raise InvalidRequest(
+                "A program decides itself what it replies: `settings.output` is for agents without code.",
+                param="settings.output",
+            )
         for text, param, most in (
             (self.description, "description", 2_000),
             (self.system_prompt, "systemPrompt", 100_000),

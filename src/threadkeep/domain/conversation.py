@@ -99,6 +99,8 @@ class BegunTurn:
     queue: QueueChange | None = None
     waiting_end: "WaitingEnd | None" = None
     """The end of the turn that waited for its user until now."""
+    checks_output: bool = False
+    """Whether its reply must fit a schema: its log has entries then that earlier versions can't read."""
     outside_id: str | None = None
     """The id that the client gave to the user's message."""
     new_conversation: "Conversation | None" = None

@@ -52,6 +52,8 @@ class IterationStart:
     iteration: int
     step_id: str | None = None
     """In a turn of an agent in code: the step or model call whose text follows; "" for the program itself."""
+    is_checked: bool = False
+    """Whether a reply must fit a JSON schema: one that doesn't is asked for again, or fails the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,8 @@ class Done:
     message_id: str
     usage: Usage
     stop_reason: str
+    output: Any = None
+    """The reply as a value, if it is structured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from threadkeep.domain.briefing import BriefingCard
 from threadkeep.domain.choice import Choice
@@ -24,6 +25,7 @@ from threadkeep.domain.parts import (
     citations_of,
     content_of,
     is_one_text,
+    output_of,
     thought_process_of,
     tool_calls_of,
 )
@@ -185,6 +187,11 @@ class Message:
     def text(self) -> str:
         """Its text; empty for a card."""
         return content_of(self.parts)
+
+    @property
+    def output(self) -> Any:
+        """The reply as a value, if it is structured."""
+        return output_of(self.parts)
 
     @property
     def content(self) -> str | BriefingCard:

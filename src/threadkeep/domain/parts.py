@@ -167,6 +167,16 @@ class CardPart:
     superseded: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputPart:
+    """The reply as a value, where it is structured; the text says the same as JSON."""
+
+    type: ClassVar[str] = "output"
+    value: Any
+    iteration: int = 0
+    superseded: bool = False
+
+
 Part = (
     TextPart
     | ThoughtPart
@@ -178,6 +188,7 @@ Part = (
     | NoticePart
     | FilePart
     | CardPart
+    | OutputPart
 )
 Parts = tuple[Part, ...]
 
@@ -284,6 +295,13 @@ def artifact_ids_of(parts: Parts) -> tuple[PayloadId, ...]:
     return tuple(found)
 
 
+def output_of(parts: Parts) -> Any:
+    """The reply as a value; None if it is only a text."""
+    if is_one_text(parts):
+        return None
+    return next((part.value for part in reversed(parts) if isinstance(part, OutputPart)), None)
+
+
 def thought_process_of(parts: Parts) -> tuple[ThoughtStep, ...]:
     """How the agent reached its reply, step by step."""
     return tuple(step for part in _counting(parts) if (step := _step(part)) is not None)
@@ -312,7 +330,7 @@ def _step(part: Part) -> ThoughtStep | None:
         case QuestionPart():
             asked = "" if part.decision is None else part.decision.action
             return ThoughtStep("question", part.message, asked, part.at, 0, part.tool_call_id)
-        case TextPart() | UserTextPart() | FilePart() | CardPart():
+        case TextPart() | UserTextPart() | FilePart() | CardPart() | OutputPart():
             return None
 
 

@@ -46,6 +46,8 @@ class Receipt:
     prefix_share: float | None = None
     """How much of the request equals the start of the previous one, 0 to 1."""
     cache_key: str | None = None
+    output_sha256: str | None = None
+    """The hash of the JSON schema of the reply, whose text is stored like the components'."""
     shared_call: int = 0
     """The turn's earlier call with whose messages this one begins; 0 if it shares none."""
     shared: int = 0

@@ -57,6 +57,10 @@ class BegunWith:
     """What the model calls of this turn use instead of the agent's setting."""
     max_tokens: int | None = None
     """The most that each model call may write; the agent's own limit still holds."""
+    output: Mapping[str, Any] | None = None
+    """The JSON schema that the reply must fit, instead of the agent's own."""
+    tool_choice: str | None = None
+    """The tool of the client that the first model call must make, or "" for any; None: the model decides."""
     request_fields: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Fields of the request that its protocol shows again to those who read the turn later."""
     stops_unfollowed: bool = False

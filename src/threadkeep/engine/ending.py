@@ -6,10 +6,10 @@ call its usage, even if the turn was interrupted.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from threadkeep.context.estimates import estimate_tokens
-from threadkeep.domain.errors import UNEXPECTED, ThreadkeepError
+from threadkeep.domain.errors import UNEXPECTED, OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import Done, EventBody, Failed, Terminal, ToolResultStored, UsageReported
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, Usage
@@ -50,10 +50,10 @@ class UnfinishedCall(Protocol):
         ...
 
 
-def completed(turn: Turn, *, stop_reason: str, has_spoken: bool) -> Terminal:
-    """The end of a turn that ran to completion."""
+def completed(turn: Turn, *, stop_reason: str, has_spoken: bool, output: Any = None) -> Terminal:
+    """The end of a turn that ran to completion; `output` is its reply as a value, if it is structured."""
     if has_spoken:
-        return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason)
+        return Done("COMPLETED", turn.assistant_message_id, Usage(0, 0), stop_reason, output)
     message = "The model returned an empty reply."
     if stop_reason == MAX_ITERATIONS:
         message = "The agent reached its limit of tool rounds without answering."
@@ -78,6 +78,8 @@ def failed(error: Exception, *, is_prepared: bool = True) -> Failed:
     match error:
         case GatewayError() if is_prepared:
             return Failed(error.code, error.message, error.retryable)
+        case OutputInvalid():
+            return Failed(error.code, error.message, retryable=True)
         case ThreadkeepError():
             return Failed(error.code, error.message, retryable=not is_prepared)
         case _:

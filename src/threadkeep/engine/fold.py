@@ -32,6 +32,7 @@ from threadkeep.domain.message import MANY_PARTS, MUCH_TEXT, Failure, Message, M
 from threadkeep.domain.parts import (
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     QuestionPart,
     RetrievalPart,
@@ -199,6 +200,8 @@ class Folding:
             case Done() | Failed() as body:
                 self._close(at)
                 self._end_steps()
+                if isinstance(body, Done) and body.output is not None:
+                    self._parts.append(OutputPart(value=body.output, iteration=self._iteration))
                 self._end, self._ended_at = body, at
             case _ as never:
                 assert_never(never)

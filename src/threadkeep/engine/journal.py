@@ -35,6 +35,14 @@ class CallFinished(Struct, frozen=True, omit_defaults=True, tag="call"):
     blocks: tuple[TextBlock | ThinkingBlock | UseNoted, ...] = ()
 
 
+class OutputRefused(Struct, frozen=True, omit_defaults=True, tag="output_refused"):
+    """A model's last reply isn't the JSON that was asked for: it is asked again, with the problem."""
+
+    iteration: int
+    problem: str
+    blocks: tuple[TextBlock | ThinkingBlock, ...] = ()
+
+
 class Dispatch(Struct, frozen=True, omit_defaults=True):
     """A call about to be passed to its tool, and the tool's effect if known."""
 
@@ -170,6 +178,7 @@ class ReplayDiverged(Struct, frozen=True, tag="diverged"):
 
 JournalEntry = (
     CallFinished
+    | OutputRefused
     | Dispatched
     | InputAwaited
     | ModelChosen
@@ -183,6 +192,7 @@ JournalEntry = (
 )
 JOURNAL_ENTRIES = (
     CallFinished,
+    OutputRefused,
     Dispatched,
     InputAwaited,
     ModelChosen,

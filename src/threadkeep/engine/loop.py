@@ -4,13 +4,15 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
 from threadkeep.context.estimates import estimate_request_tokens
+from threadkeep.context.outputs import with_repair
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -42,7 +44,8 @@ from threadkeep.engine.ending import (
     stopped,
 )
 from threadkeep.engine.journal import Dispatched, JournalEntry
-from threadkeep.engine.model_call import ModelCall, with_user_text
+from threadkeep.engine.model_call import FinishedCall, ModelCall, with_user_text
+from threadkeep.engine.outputs import CheckOutput, cannot_be_repaired, invalid, output_in, text_of
 from threadkeep.engine.recorded_calls import RecordedTools
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.spending import FreeSpending, ModelSpending
@@ -61,6 +64,9 @@ from threadkeep.ports.gateway import (
 
 log = logging.getLogger("threadkeep.engine")
 
+NO_LAST_REPLY = (
+    "The agent reached its limit of tool rounds before it replied with the JSON that was asked for."
+)
 BROKE_OFF = "The model's reply broke off before the tool was called."
 
 
@@ -137,6 +143,10 @@ class Surroundings:
     """Whether a reply that broke off is asked for again; not in a rerun."""
     after_reply: Steering = nobody_steers
     """What the user says to a reply, which then isn't the last; only in a rerun."""
+    check_output: CheckOutput | None = None
+    """Checks the last reply against the schema that its request asks for; a rerun shows what it is."""
+    tool_choice: str | None = None
+    """The tool that the first model call must make, or "" for any; None: the model decides."""
 
 
 async def run_turn(
@@ -162,7 +172,7 @@ async def run_turn(
         while True:
             yield await stop.guard(steps.__anext__)
     except StopAsyncIteration:
-        end = completed(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken)
+        end = completed(turn, stop_reason=run.stop_reason, has_spoken=run.has_spoken, output=run.output)
     except Paused as exc:
         end = Pause(exc.requests)
     except Stopped as exc:
@@ -218,10 +228,17 @@ class _Run:
         """Why the model stopped, or why it wasn't called again."""
         self.has_spoken = state.has_spoken
         """Whether the reply has anything to read."""
+        self.output: Any = None
+        """The reply as a value, if that is what was asked for."""
+        self._was_refused = state.was_refused
+        """Whether a reply wasn't the JSON that was asked for: a second one fails the turn."""
+        self._asks_again = False
+        """Whether the model is to be called again at once, because its last reply was refused."""
 
     async def steps(self) -> AsyncGenerator[EventBody | JournalEntry | Together | TurnReceipt]:
         """The normal course of a turn."""
         if self._state.stop_reason is not None:  # only the end is missing
+            self._take_output(self._state.last_text)
             return
         for notice in await self._tools.open(self._state.unknown):
             if notice not in self._state.noticed:
@@ -244,6 +261,8 @@ class _Run:
                 notice = Notice("MAX_ITERATIONS", f"The agent has reached its limit of {most} tool rounds.")
                 if notice not in self._state.noticed:
                     yield notice
+                if self._is_checked:
+                    raise OutputInvalid(NO_LAST_REPLY)
                 return
             if self._batch is not None:
                 async with aclosing(self._use_tools(self._batch)) as used:
@@ -258,19 +277,65 @@ class _Run:
             yield event
         await self._load_contents()
         asks_again = self._around.asks_again
-        reply = self.asking.reply(self._request, self._call_tool, self._restart, asks_again=asks_again)
-        async with aclosing(reply) as said:
-            async for step in said:
-                if isinstance(step, ModelCall):
-                    yield self._finish(step)
-                else:
-                    yield step
+        while True:
+            reply = self.asking.reply(self._asked(), self._call_tool, self._restart, asks_again=asks_again)
+            async with aclosing(reply) as said:
+                async for step in said:
+                    if isinstance(step, ModelCall):
+                        yield await self._finish(step)
+                    else:
+                        yield step
+            if not self._asks_again:
+                return
+            self._asks_again = False
+            self._check_boundary()
 
-    def _finish(self, call: ModelCall) -> Together:
+    def _asked(self) -> ModelRequest:
+        """The request; which tool the model must call is said for the first call only."""
+        choice, names = self._around.tool_choice, [it.name for it in self._request.tools]
+        is_first = self._iteration == 1 and not self._was_refused
+        if choice is None or not is_first or not names or choice not in ("", *names):
+            return self._request
+        return replace(self._request, tool_choice=choice)
+
+    @property
+    def _is_checked(self) -> bool:
+        """Whether the last reply must be JSON of a schema."""
+        return self._request.output is not None and self._around.check_output is not None
+
+    async def _problem(self, call: FinishedCall) -> str | None:
+        """Why a reply isn't the JSON that was asked for. A model may refuse to give it."""
+        check, schema = self._around.check_output, self._request.output
+        if check is None or schema is None or call.tool_uses or call.stop_reason == "refusal":
+            return None
+        return await check(schema, text_of(call))
+
+    def _refuse(self, call: FinishedCall, problem: str) -> Together:
+        """Asks for a reply again, once; what it has said no longer counts."""
+        if self._was_refused:
+            raise invalid(problem)
+        if (error := cannot_be_repaired(call, problem)) is not None:
+            raise error
+        self._was_refused = self._asks_again = True
+        messages = with_repair(self._request.messages, call.reply(), problem)
+        self._request = replace(self._request, messages=messages)
+        said, reported = self.asking.take_unshown(), tuple(self._report())
+        restart = IterationRestart(self._iteration)
+        return Together((*said, call.refused(problem), *reported, restart), is_progress=True)
+
+    def _take_output(self, text: str) -> None:
+        if self._is_checked and self.stop_reason != "refusal":
+            self.output = output_in(text)
+
+    async def _finish(self, call: ModelCall) -> Together:
+        finished = call.finished(self._iteration)
+        if (problem := await self._problem(finished)) is not None:
+            return self._refuse(finished, problem)
         self._spent = self.asking.unreported or self._spent
         self.stop_reason = call.stop_reason
         self.has_spoken = self.has_spoken or call.has_spoken
-        finished = call.finished(self._iteration)
+        if not finished.tool_uses:
+            self._take_output(text_of(finished))
         self._batch = OpenBatch(finished) if finished.tool_uses else None
         self._reply = () if finished.tool_uses else finished.reply()
         said = self.asking.take_unshown()
@@ -307,7 +372,7 @@ class _Run:
             return [*self._report(), restart]
         self._hear(await self._around.steering())
         self._iteration += 1
-        return [IterationStart(self._iteration)]
+        return [IterationStart(self._iteration, is_checked=self._is_checked)]
 
     async def _hear_more(self) -> bool:
         """Whether the user says something to the model's reply, which is to be answered, too."""

@@ -7,7 +7,7 @@ from threadkeep.context.estimates import Written, estimate_usage
 from threadkeep.domain.events import EventBody, Notice, Text, Thought, ToolCalled
 from threadkeep.domain.message import Usage
 from threadkeep.domain.text import is_blank, storable
-from threadkeep.engine.journal import CallFinished, UseNoted
+from threadkeep.engine.journal import CallFinished, OutputRefused, UseNoted
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.ports.gateway import (
     Block,
@@ -155,6 +155,11 @@ class FinishedCall:
         """The call in the journal; without tool calls, none of its blocks is sent back."""
         uses = bool(self.tool_uses)
         return CallFinished(self.iteration, self.stop_reason, tuple(map(_noted, self.blocks)) if uses else ())
+
+    def refused(self, problem: str) -> OutputRefused:
+        """The call in the journal if its reply isn't what was asked for."""
+        said = (it for it in self.blocks if not isinstance(it, ToolUse))
+        return OutputRefused(self.iteration, problem, tuple(said))
 
     def reply(self) -> tuple[ModelMessage, ...]:
         """A call that asks for no tools as a message of the history; none if it is empty."""

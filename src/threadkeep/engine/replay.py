@@ -7,6 +7,7 @@ from threadkeep.context.attachments import NO_FILES, FileRules
 from threadkeep.context.cards import CardStyle
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.history import Rendering
+from threadkeep.context.outputs import with_repair
 from threadkeep.domain.events import (
     ApprovalRequest,
     ApprovalResponse,
@@ -34,6 +35,7 @@ from threadkeep.engine.journal import (
     InputAwaited,
     JournalEntry,
     ModelChosen,
+    OutputRefused,
     UseNoted,
 )
 from threadkeep.engine.model_call import FinishedCall, ModelReads, with_user_text
@@ -67,6 +69,10 @@ class TurnState:
     unreported: Usage | None = None
     """The usage of the call that was cut off, if not yet reported."""
     has_spoken: bool = False
+    last_text: str = ""
+    """What the model's last call has said."""
+    was_refused: bool = False
+    """Whether a reply wasn't the JSON that was asked for, so that the model was asked again."""
     found: tuple[RetrievalHit, ...] = ()
     """All passages, in the order in which the model cites them."""
     open_calls: tuple[ToolCall, ...] = ()
@@ -118,7 +124,7 @@ class Replaying:
 
     def __init__(self) -> None:
         self._folding = Folding()
-        self._steps: list[CallFinished | UserMessage] = []
+        self._steps: list[CallFinished | OutputRefused | UserMessage] = []
         self._dispatches: dict[str, Dispatch] = {}
         self._awaited: dict[str, InputAwaited] = {}
         self._rounds: dict[str, int] = {}
@@ -135,7 +141,7 @@ class Replaying:
         match entry:
             case TurnEvent():
                 self._add_event(entry)
-            case CallFinished():
+            case CallFinished() | OutputRefused():
                 self._steps.append(entry)
                 self._began_at = None
             case Dispatched(calls):
@@ -209,6 +215,8 @@ class Replaying:
             usage=self._folding.usage,
             unreported=self._unreported(request),
             has_spoken=any(map(self._is_said, self._folding.parts)),
+            last_text=self._last_text(),
+            was_refused=any(isinstance(it, OutputRefused) for it in self._steps),
             found=self._found(),
             open_calls=tuple(self._folding.open_calls),
             unknown=frozenset(
@@ -266,6 +274,10 @@ class Replaying:
             and not is_blank(part.text)
         )
 
+    def _last_text(self) -> str:
+        texts = (it for it in self._folding.parts if isinstance(it, TextPart) and not it.superseded)
+        return "".join(it.text for it in texts if it.iteration == self._iteration)
+
     def _noticed(self) -> frozenset[Notice]:
         return frozenset(
             Notice(part.code, part.message) for part in self._folding.parts if isinstance(part, NoticePart)
@@ -296,13 +308,17 @@ class _KnownCalls:
         self._rendering = rendering
 
     def with_results(
-        self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | UserMessage]
+        self, messages: Sequence[ModelMessage], steps: Iterable[CallFinished | OutputRefused | UserMessage]
     ) -> tuple[tuple[ModelMessage, ...], OpenBatch | None, CallFinished | None]:
         """The messages so far, the call whose tools have not all returned, and the last finished call."""
         history, batch, last = tuple(messages), None, None
         for step in steps:
             if isinstance(step, UserMessage):
                 history = with_user_text(history, step.content)
+                continue
+            if isinstance(step, OutputRefused):
+                said = (ModelMessage("assistant", step.blocks),) if step.blocks else ()
+                history = with_repair(history, said, step.problem)
                 continue
             last = step
             call = self._finished(step)

@@ -18,6 +18,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     QuestionPart,
     RetrievalPart,
     StepPart,
@@ -146,7 +147,7 @@ def _check_message(
                 check_storable(part.text, "parts")
             case StepPart():
                 _check_step(part, message)
-            case RetrievalPart() | QuestionPart() | NoticePart() | CardPart():
+            case RetrievalPart() | QuestionPart() | NoticePart() | CardPart() | OutputPart():
                 pass
             case _ as never:
                 assert_never(never)

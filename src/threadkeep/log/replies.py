@@ -39,6 +39,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     Parts,
     QuestionPart,
@@ -103,14 +104,14 @@ def events_of(turn: Turn, reply: Message) -> Iterator[TurnEvent]:
 
 def _bodies(turn: Turn, reply: Message) -> Iterator[_Timed]:
     yield turn.started_at, TurnStart.of(turn)
-    yield from _of_parts(reply.parts, turn.started_at)
+    yield from _of_parts(reply.parts, turn.started_at, is_checked=reply.output is not None)
     ended_at = turn.ended_at or turn.started_at
     if reply.usage is not None:
         yield ended_at, UsageReported.of(reply.usage, reply.model)
     yield ended_at, _end(reply)
 
 
-def _of_parts(parts: Parts, now: int) -> Iterator[_Timed]:
+def _of_parts(parts: Parts, now: int, *, is_checked: bool) -> Iterator[_Timed]:
     """The events of the parts; a text has no time, so it gets the end of what came before it.
 
     Calls of a round run side by side: their results wait in `open_ends` for what begins before them.
@@ -127,7 +128,7 @@ def _of_parts(parts: Parts, now: int) -> Iterator[_Timed]:
             open_ends.clear()
         if part.iteration != iteration:
             iteration = part.iteration
-            yield now, IterationStart(iteration)
+            yield now, IterationStart(iteration, is_checked=is_checked)
         begins, ends = _of_part(part, now, calls)
         for timed in begins:
             while open_ends and open_ends[0][0] < timed[0]:
@@ -195,7 +196,7 @@ def _of_part(part: Part, now: int, calls: _Calls) -> tuple[Sequence[_Timed], Seq
             return [(part.at, _question(part))], ends
         case UserTextPart():
             return [(part.at, UserMessage(part.message_id, part.text))], ()
-        case FilePart() | CardPart():  # a call's event has its images; the others have no event
+        case FilePart() | CardPart() | OutputPart():  # events of calls, or of the end, have these
             return (), ()
         case _ as never:
             assert_never(never)
@@ -298,4 +299,4 @@ def _end(reply: Message) -> Done | Failed:
         return Failed(GenerationFailed.code, "The answer failed.")
     if reply.status is MessageStatus.CANCELLED:
         return Done("CANCELLED", reply.id, usage, "aborted")
-    return Done("COMPLETED", reply.id, usage, "end_turn")
+    return Done("COMPLETED", reply.id, usage, "end_turn", reply.output)

@@ -103,6 +103,8 @@ class ModelRequest:
     max_tokens: int | None = None
     tool_choice: str | None = None
     """The tool that the model must call, or "" for any; None: it decides."""
+    output: Mapping[str, Any] | None = None
+    """The JSON schema of the reply, for providers that hold models to one; the prompt asks for it, too."""
     cache_key: str | None = None
     """Identifies the series of requests with the same prefix, in at most 64 characters; None for a single
     request.

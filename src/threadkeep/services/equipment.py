@@ -1,11 +1,12 @@
 """What agents reply with, in a conversation or outside any: models, tools, and who pays for them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.turn import Turn
+from threadkeep.domain.turn import BegunWith, Turn
 from threadkeep.engine.large_values import Keep, LargeValues
 from threadkeep.engine.loop import TurnLimits
 from threadkeep.engine.tools import CallingTurn, Toolbox
@@ -49,6 +50,12 @@ class Equipment:
     def toolbox(self, session: ToolSession | None, turn: Turn, calling: CallingTurn, keep: Keep) -> Toolbox:
         """The tools of a turn; `keep` stores their large values and files."""
         return Toolbox(session, LargeValues(turn.conversation_id, self.clock, keep), self.schemas, calling)
+
+
+def output_of(agent: Agent, begun_with: BegunWith | None) -> Mapping[str, Any] | None:
+    """The JSON schema that a reply must fit: what its request asks for, or else what the agent is set to."""
+    asked = begun_with.output if begun_with else None
+    return agent.settings.output if asked is None else asked
 
 
 def limits_of(agent: Agent, *, hands_off: bool = False) -> TurnLimits:

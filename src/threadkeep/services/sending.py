@@ -56,6 +56,7 @@ _SEND_HELD = "\0send held\n"
 _REGENERATE = "\0regenerate\n"
 _MODEL = "\0model\n"
 _TOOLS = "\0tools\n"
+_OUTPUT = "\0output\n"
 _STOPS_UNFOLLOWED = "\0stops unfollowed\n"
 
 
@@ -113,7 +114,8 @@ def _brought(begun_with: BegunWith | None) -> str:
     if begun_with is None:
         return ""
     tools = f"{_TOOLS}{_encode_sorted(begun_with.tools).decode()}\n" if begun_with.tools else ""
-    return f"{_STOPS_UNFOLLOWED}{tools}" if begun_with.stops_unfollowed else tools
+    output = f"{_OUTPUT}{_encode_sorted(begun_with.output).decode()}\n" if begun_with.output else ""
+    return f"{_STOPS_UNFOLLOWED if begun_with.stops_unfollowed else ''}{tools}{output}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     Parts,
     QuestionPart,
@@ -152,7 +153,13 @@ class _File(_Kept, tag="file", kw_only=True):
     is_elsewhere: bool = False
 
 
-_AnyKept = _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File
+class _Output(_Kept, tag="output", kw_only=True):
+    value: Any
+
+
+_AnyKept = (
+    _Text | _Thought | _ToolCall | _Retrieval | _Question | _UserText | _Step | _Notice | _File | _Output
+)
 _decode = msgspec.json.Decoder(list[_AnyKept]).decode
 
 # Those with the fields of their parts.
@@ -164,6 +171,7 @@ _KEPT: Mapping[type[Part], type[_AnyKept]] = {
     StepPart: _Step,
     NoticePart: _Notice,
     FilePart: _File,
+    OutputPart: _Output,
 }
 _ALIKE: Mapping[type[_Kept], Callable[..., Part]] = {kept: unchecked(part) for part, kept in _KEPT.items()}
 

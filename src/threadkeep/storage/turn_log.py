@@ -206,8 +206,8 @@ _LOCK_OWNERLESS = Statement(
 _ADOPT = Statement(
     """UPDATE tk_turns AS turn SET status = 'RUNNING', node_id = :node_id, fence = fence + 1,
         attempts = :attempts, lease_until = {now} + :length_ms,
-        log_version = CASE WHEN code_key IS NULL THEN CAST(:plain_version AS bigint)
-            ELSE CAST(:version AS bigint) END,
+        log_version = CASE WHEN code_key IS NULL AND log_version <= CAST(:plain_version AS bigint)
+            THEN CAST(:plain_version AS bigint) ELSE CAST(:version AS bigint) END,
         step = NULL, step_since = NULL, absence_noted = FALSE,
         code_version = COALESCE(code_version, CAST(:code_version AS bigint))
     WHERE id = :turn_id

@@ -31,7 +31,9 @@ LEASE_MS = 4_000
 LOG_VERSION = 4
 """The version of log and journal: a node ignores turns that a later version has written."""
 PLAIN_LOG_VERSION = 3
-"""That of turns whose agent is no program: nodes of the version before take these over."""
+"""That of turns that no program runs and whose reply is not checked: nodes of the version before take these
+over.
+"""
 
 
 _INSERT_TURN = """INSERT INTO tk_turns (id, conversation_id, user_message_id, assistant_message_id, origin,
@@ -267,9 +269,9 @@ class SqlTurns:
         return (to_turn(rows[0][:-1]), rows[0][-1]) if rows else None
 
 
-def log_version(turn: Turn) -> int:
+def log_version(begun: BegunTurn) -> int:
     """The version of log and journal that a turn is written with."""
-    return LOG_VERSION if turn.code else PLAIN_LOG_VERSION
+    return LOG_VERSION if begun.turn.code or begun.checks_output else PLAIN_LOG_VERSION
 
 
 def _begin_values(begun: BegunTurn) -> dict[str, Any]:
@@ -297,7 +299,7 @@ def _begin_values(begun: BegunTurn) -> dict[str, Any]:
         "node_id": lease.node_id,
         "fence": lease.fence,
         "length_ms": lease.length_ms,
-        "version": log_version(turn),
+        "version": log_version(begun),
         "code_key": turn.code.key if turn.code else None,
         "code_version": turn.code.version if turn.code else None,
         **_chunk_values(opening),

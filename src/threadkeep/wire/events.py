@@ -74,11 +74,11 @@ def _further_fields(body: EventBody) -> object:
         case TurnStart() | Notice() | Failed():
             return body
         case IterationStart() | IterationRestart():
-            return _without_empty(body, "step_id")
+            return _without_empty(body, "step_id", "is_checked")
         case UsageReported():
             return _without_empty(body, "model", "cost")
         case Done():
-            return _present(body) | {"usage": _present(body.usage, "cost")}
+            return _present(body, "output") | {"usage": _present(body.usage, "cost")}
         case TurnResumed() | UserMessage():
             return body
         case ApprovalRequest():

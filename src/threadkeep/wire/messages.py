@@ -15,7 +15,7 @@ from threadkeep.domain.parts import TextPart, ThoughtStep, card_of
 from threadkeep.domain.retrieval import Citation
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
 from threadkeep.wire.feedback import FeedbackView, feedback_view
-from threadkeep.wire.parts import PartView, part_view
+from threadkeep.wire.parts import PartView, part_views
 from threadkeep.wire.view import (
     CreatedAt,
     Id,
@@ -182,6 +182,10 @@ class MessageView(View, frozen=True, kw_only=True):
     created_at: CreatedAt
     completed_at: Annotated[Time | None, Meta(description="When it was complete; null while it is written.")]
     error: Annotated[FailureView | UnsetType, Meta(description="Why the turn failed, if it did.")] = UNSET
+    output: Annotated[
+        Any | UnsetType,
+        Meta(description="The reply as a value, where it is structured: what its text says as JSON."),
+    ] = UNSET
     feedback: Annotated[FeedbackView | UnsetType, Meta(description="Your rating, if you gave one.")] = UNSET
 
 
@@ -227,7 +231,7 @@ def message_view(
         role=message.role,
         content_type=ContentType.BRIEFING_CARD if card else ContentType.TEXT,
         content=_card_view(card) if card else message.text,
-        parts=[part_view(part) for part in parts],
+        parts=part_views(parts),
         status=message.shown_status,
         thought_process=() if is_plain else [_thought_view(it) for it in message.thought_process],
         citations=() if is_plain else [_citation_view(it) for it in message.citations],
@@ -241,6 +245,7 @@ def message_view(
         created_at=rfc3339(message.created_at),
         completed_at=time_or_none(message.completed_at),
         error=failure_view(message.error) if message.error else UNSET,
+        output=UNSET if is_plain or (output := message.output) is None else output,
         feedback=feedback_view(feedback) if feedback else UNSET,
     )
 

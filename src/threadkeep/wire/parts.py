@@ -11,7 +11,8 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
-    Part,
+    OutputPart,
+    Parts,
     QuestionPart,
     RetrievalPart,
     StepPart,
@@ -223,6 +224,18 @@ class NoticePartView(View, frozen=True, kw_only=True, omit_defaults=True, tag="n
     superseded: Superseded = False
 
 
+ShownPart = (
+    TextPart
+    | ThoughtPart
+    | ToolCallPart
+    | RetrievalPart
+    | QuestionPart
+    | UserTextPart
+    | StepPart
+    | NoticePart
+    | FilePart
+    | CardPart
+)
 PartView = (
     TextPartView
     | ThoughtPartView
@@ -237,8 +250,12 @@ PartView = (
 )
 
 
-def part_view(part: Part) -> PartView:
-    """A message part."""
+def part_views(parts: Parts) -> list[PartView]:
+    """The parts of a message; its `output` has a field of its own."""
+    return [_part_view(part) for part in parts if not isinstance(part, OutputPart)]
+
+
+def _part_view(part: ShownPart) -> PartView:
     match part:
         case TextPart():
             return TextPartView(text=part.text, iteration=part.iteration, superseded=part.superseded)

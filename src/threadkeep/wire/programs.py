@@ -314,6 +314,8 @@ class End(Struct, frozen=True, omit_defaults=True, tag="end"):
     """Of such an error: whether the turn can be tried again."""
     state: Raw = NOTHING
     """The new state, if it was changed."""
+    output: Raw = NOTHING
+    """The reply as a value, where it is structured."""
 
 
 FromProgram = (
@@ -474,6 +476,7 @@ OUTCOME_UNKNOWN = "OUTCOME_UNKNOWN"
 DENIED = "DENIED"
 BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
 MODEL_FAILED = "MODEL_FAILED"
+OUTPUT_INVALID = "OUTPUT_INVALID"
 TOOL_FAILED = "TOOL_FAILED"
 RESULT_INVALID = "STEP_RESULT_INVALID"
 RESULT_TOO_LARGE = "STEP_RESULT_TOO_LARGE"

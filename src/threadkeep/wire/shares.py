@@ -9,7 +9,7 @@ from msgspec import Meta
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.sharing.share import Share
-from threadkeep.wire.parts import PartView, part_view
+from threadkeep.wire.parts import PartView, part_views
 from threadkeep.wire.view import CreatedAt, Id, Time, View, rfc3339, time_or_none
 
 
@@ -103,6 +103,6 @@ def _message_view(number: int, message: Message) -> SharedMessageView:
         number=number,
         role=message.role,
         status=message.status,
-        parts=[part_view(part) for part in message.parts],
+        parts=part_views(message.parts),
         created_at=rfc3339(message.created_at),
     )

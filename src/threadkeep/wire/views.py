@@ -231,6 +231,13 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     color: Annotated[
         AgentColor, Meta(description="The color of its icon; `auto` is one derived from its id.")
     ] = AgentColor.AUTO
+    output: Annotated[
+        Mapping[str, Any] | None,
+        Meta(
+            description="The JSON schema that every reply must fit: one that doesn't is asked for again, and "
+            "then fails with `OUTPUT_INVALID`. The message has the value as `output`. null: replies are text."
+        ),
+    ] = None
 
 
 class EngineView(View, frozen=True, kw_only=True):

@@ -217,9 +217,10 @@ REFUSED: list[tuple[Any, str]] = [
     ({"n": 2}, "n"),
     ({"logprobs": True}, "logprobs"),
     ({"modalities": ["text", "audio"]}, "modalities"),
-    ({"response_format": {"type": "json_object"}}, "response_format"),
+    ({"response_format": {"type": "grammar"}}, "response_format"),
+    ({"response_format": {"type": "json_schema"}}, "response_format.json_schema.schema"),
     ({"stop": ["."]}, "stop"),
-    ({"tools": [LOCATE], "tool_choice": "required"}, "tool_choice"),
+    ({"tools": [LOCATE], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
     ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools"),
     ({"temperature": 3}, "temperature"),
 ]

@@ -404,11 +404,11 @@ async def test_output_of_a_call_whose_id_is_not_unique(talk: Talk, openai: Async
 async def test_what_would_change_the_reply_is_refused(talk: Talk, openai: AsyncOpenAI, model: ScriptedModel):
     await agent(talk)
     locate: Any = {"type": "function", "name": "locate", "parameters": {"type": "object", "properties": {}}}
-    schema = {"type": "json_schema", "name": "place", "schema": {"type": "object"}}
+    schema = {"type": "json_schema", "name": "place", "schema": {"type": "place"}}
     wrong: Any = (
-        ({"text": {"format": schema}}, "text.format"),
-        ({"tool_choice": "required"}, "tool_choice"),
-        ({"tool_choice": {"type": "function", "name": "locate"}}, "tool_choice"),
+        ({"text": {"format": schema}}, "text.format.schema.type"),
+        ({"text": {"format": {"type": "grammar"}}}, "text.format"),
+        ({"tool_choice": {"type": "function", "name": "elsewhere"}}, "tool_choice"),
     )
     create: Any = partial(openai.responses.create, model="Advisor", input="Where?", tools=[locate])
     for store in (True, False):

@@ -19,7 +19,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
-from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId
+from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.payload import Lost
 from threadkeep.domain.receipt import TurnReceipt
@@ -31,6 +31,7 @@ from threadkeep.engine.code.running import CodeSurroundings
 from threadkeep.engine.fold import Folding
 from threadkeep.engine.journal import JOURNAL_ENTRIES, CallPaid, CodeStarted, JournalEntry
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnLimits
+from threadkeep.engine.outputs import output_check
 from threadkeep.engine.spending import FreeSpending
 from threadkeep.engine.steering import nobody_steers
 from threadkeep.engine.stop import Stop
@@ -273,6 +274,7 @@ class CodeTurn:
             clock=lambda: 0,
             stop=stop,
             steering=nobody_steers,
+            check_output=output_check(SchemaChecker(), UserId("ada")),
             most_steps=self.most_steps,
             patience_s=0.2,
         )

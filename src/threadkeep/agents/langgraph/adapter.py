@@ -21,8 +21,9 @@ from threadkeep.agents.langgraph.messages import as_langchain, last_message, mis
 from threadkeep.agents.langgraph.models import Listener, record_model_calls
 from threadkeep.agents.langgraph.tools import record_tools
 from threadkeep.agents.model_errors import model_failed
+from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
-from threadkeep.agents.values import class_of, encode
+from threadkeep.agents.values import class_of, encode, plain
 from threadkeep.wire.programs import Effect
 
 Input = Callable[[Turn], Any]
@@ -69,7 +70,7 @@ def durable(
         )
     own = _Own(graph, input, reply, custom or show, dict(effects or {}), tuple(types), context, config or {})
 
-    async def run(turn: Turn) -> str | None:
+    async def run(turn: Turn) -> str | StructuredReply | None:
         return await _Running(own, turn).reply()
 
     declared: dict[str, Any] = {"key": _key(graph), "name": _name(graph), **meta}
@@ -142,7 +143,7 @@ class _Running:
             },
         }
 
-    async def reply(self) -> str | None:
+    async def reply(self) -> str | StructuredReply | None:
         """Runs the graph to its end; returns what of its reply is not shown yet."""
         set_running(self._run)
         if (saved := self._scoped.saved) is not None:
@@ -157,7 +158,8 @@ class _Running:
             await self._pass(self._resumption())
         state = await self._state()
         self._turn.state[STATE] = {"kept": self._saver.for_next_turn(), "message": self._turn.message.id}
-        return self._text(state.values)
+        text, structured = self._text(state.values), _structured(state.values)
+        return text if structured is None else StructuredReply(structured, text)
 
     # Passes
 
@@ -239,7 +241,13 @@ class _Running:
             return self._own.reply(values)
         last = last_message(values)
         if not isinstance(last, AIMessage):
-            found = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
-            structured = found.get("structured_response")
+            structured = _structured(values)
             return None if structured is None else encode(structured).decode()
         return None if last.id in self._saver.now.said else text_of(last.content)
+
+
+def _structured(values: Any) -> Any:
+    """What `create_agent(response_format=…)` leaves in the state."""
+    found = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
+    structured = found.get("structured_response")
+    return None if structured is None else plain(structured)

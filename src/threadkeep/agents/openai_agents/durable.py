@@ -16,6 +16,7 @@ from threadkeep.agents.openai_agents.hooks import PreparingHooks
 from threadkeep.agents.openai_agents.models import RecordedProvider, record_model
 from threadkeep.agents.openai_agents.preparing import prepare
 from threadkeep.agents.openai_agents.sessions import past_of
+from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
 
 REFUSED = "This agent doesn't reply to that."
@@ -59,7 +60,7 @@ def durable(
     meta.setdefault("name", agent_of_sdk.name)
     meta.setdefault("key", _key(agent_of_sdk.name))
 
-    async def run(turn: Turn) -> str | None:
+    async def run(turn: Turn) -> str | StructuredReply | None:
         now = Running(effects or {}, trust_annotations)
         token = running.set(now)
         past, asked = await past_of(turn)
@@ -84,12 +85,14 @@ def durable(
             past.keep()
             for end in now.at_end:
                 await end()
+        output = None
         if not isinstance(result.final_output, str | None):
-            turn.state["output"] = to_jsonable_python(result.final_output)
+            output = turn.state["output"] = to_jsonable_python(result.final_output)
         if len(result.raw_responses) > now.replies:
             await turn.notice(UNRECORDED)
         said = _said(result)
-        return None if said.strip() == now.said.strip() else said
+        text = None if said.strip() == now.said.strip() else said
+        return text if output is None else StructuredReply(output, text)
 
     return agent(**meta)(run)
 

@@ -21,6 +21,7 @@ from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.pydantic_ai.capability import Durability
 from threadkeep.agents.pydantic_ai.messages import converted, dump, load
 from threadkeep.agents.pydantic_ai.records import records_of
+from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
 
 log = logging.getLogger("threadkeep.agents")
@@ -40,8 +41,8 @@ def durable(
     """
     names = _names(given, meta)
 
-    async def run(turn: Turn) -> None:
-        await _run(given, turn, deps)
+    async def run(turn: Turn) -> StructuredReply | None:
+        return await _run(given, turn, deps)
 
     return agent(**{**names, **meta})(run)
 
@@ -61,7 +62,9 @@ def _names(given: AbstractAgent[Any, Any], meta: dict[str, Any]) -> dict[str, An
     return {**found, "description": description} if isinstance(description, str) else found
 
 
-async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn], Any] | None) -> None:
+async def _run(
+    given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn], Any] | None
+) -> StructuredReply | None:
     history, prompt = await _asked(turn)
     made = deps(turn) if deps is not None else None
     if inspect.isawaitable(made):
@@ -75,9 +78,10 @@ async def _run(given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn]
         status = f", status {last.status_code}" if isinstance(last, ModelHTTPError) else ""
         log.error("turn %s: the model %s failed: %s%s", turn.id, model, type(last).__name__, status)
         raise failed or AgentError(f"The model {model} gave no answer.") from exc
-    await _tell(turn, result)
+    structured = await _tell(turn, result)
     at = turn.now().isoformat()
     turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
+    return structured
 
 
 async def _result(
@@ -136,8 +140,8 @@ def _client_tools(turn: Turn) -> Sequence[AbstractToolset[Any]] | None:
     return [ExternalToolset(tools)] if tools else None
 
 
-async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
-    """Says the output, unless the model has just said it."""
+async def _tell(turn: Turn, result: AgentRunResult[Any]) -> StructuredReply | None:
+    """Says the output, unless the model has just said it; a structured one is for the turn's end."""
     responses = [it for it in result.new_messages() if isinstance(it, ModelResponse)]
     if len(responses) > records_of(turn).responses:
         await turn.notice(
@@ -147,10 +151,10 @@ async def _tell(turn: Turn, result: AgentRunResult[Any]) -> None:
     if isinstance(output, str):
         if not responses or _said(responses[-1]) != output.strip():
             await turn.say(output)
-        return
+        return None
     value = TypeAdapter[Any](Any).dump_python(output, mode="json")
     turn.state["output"] = value
-    await turn.say(json.dumps(value, ensure_ascii=False, indent=2))
+    return StructuredReply.of(value)
 
 
 def _said(response: ModelResponse) -> str:

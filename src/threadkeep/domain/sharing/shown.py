@@ -16,6 +16,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     QuestionPart,
     RetrievalPart,
@@ -91,7 +92,7 @@ class _Shown:
                     yield part
             case CardPart(card=card):
                 yield replace(part, card=replace(card, data=None, actions=()))
-            case NoticePart():
+            case NoticePart() | OutputPart():
                 pass
             case _ as never:
                 assert_never(never)

@@ -1,8 +1,9 @@
 """Model calls of a program, through our gateways: streamed, priced, within budgets."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace as changed
 from typing import Any
 
 import msgspec
@@ -11,10 +12,12 @@ from msgspec.structs import replace
 
 from threadkeep.context.attachments import files_in, with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.context.outputs import asking_for
-from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, ThreadkeepError
+from threadkeep.context.outputs import asking_for, with_repair
+from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
+from threadkeep.domain.message import Usage
+from threadkeep.domain.outputs import check_output_schema
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.running import RunningCode
@@ -22,6 +25,7 @@ from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import VoiceTaken
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.engine.model_call import ModelCall
+from threadkeep.engine.outputs import cannot_be_repaired, invalid, text_of
 from threadkeep.engine.tools import clean_use
 from threadkeep.ports.gateway import (
     Block,
@@ -36,12 +40,15 @@ from threadkeep.ports.gateway import (
 from threadkeep.wire.programs import (
     BUDGET_EXCEEDED,
     MODEL_FAILED,
+    OUTPUT_INVALID,
     ModelClaim,
     ModelMessageItem,
     ModelReply,
     ModelToolCall,
     ProgramError,
 )
+
+_CODES = {BudgetExceeded.code: BUDGET_EXCEEDED, OutputInvalid.code: OUTPUT_INVALID}
 
 
 class ModelCalls:
@@ -95,29 +102,66 @@ class ModelCalls:
         code.voices.end(begun.step_id)
 
     def _failed(self, open_: OpenClaim, exc: ThreadkeepError) -> StepEnded:
-        code = BUDGET_EXCEEDED if isinstance(exc, BudgetExceeded) else MODEL_FAILED
+        code = _CODES.get(exc.code, MODEL_FAILED)
         ended = self._code.failed(open_, ProgramError(exc.code, exc.message), code, is_progress=True)
-        return replace(ended, retryable=isinstance(exc, GatewayError) and exc.retryable)
+        retryable = isinstance(exc, OutputInvalid) or (isinstance(exc, GatewayError) and exc.retryable)
+        return replace(ended, retryable=retryable)
 
     async def _reply(
         self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest
     ) -> ModelReply:
+        """A reply; one that isn't the JSON that was asked for is asked for again, once, and shown whole."""
+        code, schema = self._code, claim.output
+        call = await self._call(claim, begun, asking, request)
+        used = asking.unreported or Usage(0, 0)
+        if schema is None:
+            return _reply_of(call, asking.model, used)
+        if (problem := await self._problem(schema, call)) is not None:
+            finished = call.finished(0)
+            if (error := cannot_be_repaired(finished, problem)) is not None:
+                raise error
+            self._restart(begun, asking)
+            messages = with_repair(request.messages, finished.reply(), problem)
+            call = await self._call(claim, begun, asking, changed(request, messages=messages))
+            used += asking.unreported or Usage(0, 0)
+            if (problem := await self._problem(schema, call)) is not None:
+                raise invalid(problem)
+        if claim.show and (said := text_of(call.finished(0))):
+            code.say(begun.step_id, Text(said))
+        return _reply_of(call, asking.model, used)
+
+    async def _problem(self, schema: Mapping[str, Any], call: ModelCall) -> str | None:
+        """Why a reply isn't JSON of a schema; a model may also call tools, or refuse."""
+        finished = call.finished(0)
+        if finished.tool_uses or finished.stop_reason == "refusal":
+            return None
+        return await self._code.around.check_output(schema, text_of(finished))
+
+    def _restart(self, begun: StepBegun, asking: ModelAsking) -> None:
+        """What a call has said no longer counts: it is made again."""
+        for reported in self._code.reported(asking):
+            self._code.outlet.emit(reported)
+        self._code.voices.repeat(begun.step_id)
+
+    async def _call(
+        self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest
+    ) -> ModelCall:
         code = self._code
 
         async def call_tool(use: ToolUse) -> tuple[ToolUse, None]:
             return await self._ids.settle(clean_use(use)), None
 
         def restart() -> Iterator[EventBody]:
-            for reported in code.reported(asking):
-                code.outlet.emit(reported)
-            code.voices.repeat(begun.step_id)
+            self._restart(begun, asking)
             return iter(())
 
         async with aclosing(asking.reply(request, call_tool, restart)) as said:
             async for step in said:
                 match step:
                     case ModelCall():
-                        return _reply_of(step, asking)
+                        return step
+                    case Text() if claim.output is not None:
+                        pass  # it is said once it fits
                     case Text() | Thought():
                         if claim.show:
                             code.say(begun.step_id, step)
@@ -133,7 +177,9 @@ class ModelCalls:
         if claim.server_tools:
             names = {it.name for it in tools}
             tools += [it for it in self._code.around.tools.specs if it.name not in names]
-        system = claim.system if claim.output is None else asking_for(claim.output, claim.system)
+        system = claim.system
+        if claim.output is not None:
+            system = asking_for(check_output_schema(claim.output, "output"), system)
         return ModelRequest(
             model="",
             system=system,
@@ -141,6 +187,7 @@ class ModelCalls:
             tools=tuple(tools),
             temperature=claim.temperature,
             max_tokens=claim.max_tokens,
+            output=claim.output,
             cache_key=self._code.turn.conversation_id,
         )
 
@@ -149,17 +196,15 @@ class ModelCalls:
         return with_contents(request, await self._code.around.load(ids)) if ids else request
 
 
-def _reply_of(call: ModelCall, asking: ModelAsking) -> ModelReply:
+def _reply_of(call: ModelCall, model: str, used: Usage) -> ModelReply:
     finished = call.finished(0)
-    blocks = finished.blocks
-    used = asking.unreported
     return ModelReply(
-        text="".join(it.text for it in blocks if isinstance(it, TextBlock)),
+        text=text_of(finished),
         tool_calls=tuple(ModelToolCall(it.id, it.name, dict(it.arguments)) for it in finished.tool_uses),
-        model=asking.model,
+        model=model,
         stop_reason=call.stop_reason,
-        input_tokens=used.input_tokens if used else 0,
-        output_tokens=used.output_tokens if used else 0,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
         blocks=tuple(msgspec.to_builtins(it) for block in finished.reply() for it in block.blocks),
     )
 

@@ -9,6 +9,8 @@ import logging
 from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from threadkeep.domain.approval import ApprovalAction
 from threadkeep.domain.errors import BudgetExceeded, GenerationFailed, OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import (
@@ -50,6 +52,7 @@ from threadkeep.wire.programs import (
     MOST_OPEN_CLAIMS,
     NOT_RUNNING,
     OUTCOME_UNKNOWN,
+    OUTPUT_INVALID,
     Ack,
     AskClaim,
     CallClaim,
@@ -151,7 +154,7 @@ async def run_code(
         yield event
 
 
-_OF_MODELS = (MODEL_FAILED, BUDGET_EXCEEDED)
+_OF_MODELS = (MODEL_FAILED, BUDGET_EXCEEDED, OUTPUT_INVALID)
 """Errors of model calls: a turn whose program does not catch one ends with what is recorded of it."""
 
 _OF_FOREIGN_MODELS = (GenerationFailed.code, BudgetExceeded.code, OutputInvalid.code)
@@ -451,7 +454,8 @@ class _Serving:
         if end.status == "completed" and not self._code.has_spoken:
             return Failed(codes.AGENT_FAILED, codes.NOTHING_SAID, retryable=True)
         if end.status == "completed":
-            return completed(self._code.turn, stop_reason="end_turn", has_spoken=True)
+            output = msgspec.json.decode(end.output) if bytes(end.output) else None
+            return completed(self._code.turn, stop_reason="end_turn", has_spoken=True, output=output)
         message = storable(end.error.message) if end.error else AGENT_FAILED
         if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)

@@ -28,6 +28,7 @@ from threadkeep.engine.code.voices import PROGRAM, Voices, VoiceTaken
 from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnded, StepStatus
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
+from threadkeep.engine.outputs import CheckOutput
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.steering import Steering
 from threadkeep.engine.stop import Stop
@@ -94,6 +95,8 @@ class CodeSurroundings:
     clock: Callable[[], int]
     stop: Stop = field(default_factory=Stop)
     steering: Steering
+    check_output: CheckOutput
+    """Checks the replies of model calls that ask for JSON of a schema."""
     most_steps: int = MOST_STEPS
     patience_s: float = 10.0
     """How long at least a program may claim nothing that is recorded before it counts as different."""

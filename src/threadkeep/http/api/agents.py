@@ -95,7 +95,8 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
         Visibility | UnsetType | None, Meta(description="Who may talk to it; null makes it private.")
     ] = UNSET
     settings: Annotated[
-        dict[str, Any] | UnsetType | None, Meta(description="Any of the fields of `settings`.")
+        dict[str, Any] | UnsetType | None,
+        Meta(description="Any of the fields of `settings`; `output`, a schema, is replaced as a whole."),
     ] = UNSET
     applied: Annotated[
         bool | UnsetType,
@@ -199,6 +200,9 @@ def _revising(body: AgentPatch, default: AgentSettings) -> Callable[[Agent], Age
 
     def revise(agent: Agent) -> AgentDraft:
         merged = merge_patch(msgspec.to_builtins(_body(agent)), msgspec.to_builtins(body))
+        if body.settings and body.settings.get("output") is not None:
+            # A schema is one value: merged with the one before, it would describe neither's replies.
+            merged["settings"]["output"] = body.settings["output"]
         try:
             revised = msgspec.convert(merged, AgentBody)
             return _draft(revised, agent.settings.mcp_servers, default)

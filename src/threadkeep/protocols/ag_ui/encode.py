@@ -213,9 +213,9 @@ class RunEncoder:
             case events.Done(status):
                 is_cancelled = status == "CANCELLED" and self._run.is_1_0
                 outcome = frames.Cancelled() if is_cancelled else UNSET
-                return (
-                    frames.RunFinished(self._run.thread_id, self._run.run_id, outcome, self._token_usage()),
-                )
+                output = UNSET if narrated.output is None else narrated.output
+                thread_id, run_id = self._run.thread_id, self._run.run_id
+                return (frames.RunFinished(thread_id, run_id, outcome, self._token_usage(), output),)
             case events.Failed(code, message):
                 return (frames.RunError(message, code),)
             case narrator.Decided() | events.TurnStart():

@@ -167,6 +167,8 @@ class RunFinished(_Typed, frozen=True, tag="RUN_FINISHED"):
     run_id: str
     outcome: Interrupted | Cancelled | UnsetType = UNSET
     usage: Sequence[TokenUsage] | UnsetType = UNSET
+    result: Any = UNSET
+    """The reply as a value, where it is structured."""
 
 
 class RunError(_Typed, frozen=True, tag="RUN_ERROR"):

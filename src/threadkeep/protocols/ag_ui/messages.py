@@ -28,6 +28,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     QuestionPart,
     RetrievalPart,
@@ -201,7 +202,7 @@ class _Reply:
                 self.messages.append(frames.ActivityMessage(self._ids.sources(), SOURCES, content))
             case UserTextPart():
                 self.messages.append(frames.UserMessage(part.message_id, part.text))
-            case NoticePart() | QuestionPart() | StepPart() | FilePart() | CardPart():
+            case NoticePart() | QuestionPart() | StepPart() | FilePart() | CardPart() | OutputPart():
                 return
             case _ as never:
                 assert_never(never)

@@ -17,6 +17,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     QuestionPart,
     RetrievalPart,
     StepPart,
@@ -134,6 +135,8 @@ class _Building:
                 return [parts.notice(part.code, part.message)]
             case FilePart(is_elsewhere=True) | CardPart() | ToolCallPart():
                 return []
+            case OutputPart(value=value):
+                return [parts.output(value)]
             case FilePart():
                 is_shown = is_image(part.media_type)
                 return [self._reader.file(part.file_id, part.media_type, is_image=is_shown)]

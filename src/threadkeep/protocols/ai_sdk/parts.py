@@ -105,6 +105,11 @@ def step(known: StepChanged | StepPart) -> Data:
     return Data(type="data-step", id=known.step_id, data=data)
 
 
+def output(value: Any) -> Data:
+    """The reply as a value."""
+    return Data(type="data-output", data=value)
+
+
 def chart(tool_call_id: str, chart_data: Any) -> Data:
     """What a tool's result is drawn from."""
     return Data(type="data-chart", id=tool_call_id, data={"toolCallId": tool_call_id, "chart": chart_data})

@@ -129,7 +129,7 @@ def _said_here(item: Item) -> _Said | None:
             texts = [it.text for it in content if isinstance(it, frames.InputText)]
             return "user", "\n".join(texts), len(content) - len(texts)
         case frames.MessageItem(content=content):
-            return "assistant", "\n".join(it.text for it in content), 0
+            return "assistant", "\n".join(map(_text_of, content)), 0
         case frames.FunctionCallItem(call_id=call_id):
             return "function_call", call_id, 0
         case frames.FunctionOutputItem(call_id=call_id):
@@ -153,3 +153,7 @@ def awaited_item(sent: SentItem, open_: Sequence[Approval]) -> Item | None:
         if sent.type == "mcp_approval_response" and request_id == it.request_id:
             return approval_response(it.request_id, approve=bool(sent.approve))
     return None
+
+
+def _text_of(part: frames.MessagePart) -> str:
+    return part.refusal if isinstance(part, frames.RefusalText) else part.text

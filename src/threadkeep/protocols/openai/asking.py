@@ -24,12 +24,12 @@ from threadkeep.domain.turn import BegunWith, Turn, TurnStatus
 from threadkeep.handling.retries import is_retry
 from threadkeep.handling.routing import RequestContext
 from threadkeep.protocols.openai import conversations, files
-from threadkeep.protocols.openai.decode import CreateResponse, Input, tools_of
+from threadkeep.protocols.openai.decode import CreateResponse, Input, output_of, tool_chosen, tools_of
 from threadkeep.protocols.openai.ids import parse_response_id
 from threadkeep.protocols.openai.input_items import joined_text
 from threadkeep.protocols.openai.items import texts_of_reply
 from threadkeep.protocols.openai.models import asked_of
-from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, no_response
+from threadkeep.protocols.openai.reading import PROTOCOL, RequestFields, format_name, no_response
 from threadkeep.services.client_tools import check_accepted
 from threadkeep.services.outside import new_conversation
 from threadkeep.services.sending import NewMessage
@@ -243,6 +243,7 @@ async def _begin(
         previous_response_id=body.previous_response_id,
         conversation=body.conversation_id,
         background=bool(body.background),
+        format_name=format_name(body),
     )
     begun_with = BegunWith(
         protocol=PROTOCOL,
@@ -251,6 +252,8 @@ async def _begin(
         instructions=given.instructions or None,
         temperature=body.temperature,
         max_tokens=body.max_output_tokens,
+        output=output_of(body),
+        tool_choice=tool_chosen(body),
         request_fields=msgspec.to_builtins(fields),
     )
     agent_id = agent.id if agent else None

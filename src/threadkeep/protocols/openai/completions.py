@@ -19,6 +19,8 @@ from threadkeep.protocols.openai.completions_decode import (
     files_of,
     history_of,
     new_input,
+    output_schema,
+    tool_chosen,
 )
 from threadkeep.protocols.openai.completions_encode import (
     ChatCompletion,
@@ -26,7 +28,7 @@ from threadkeep.protocols.openai.completions_encode import (
     CompletionHead,
     WholeCompletion,
 )
-from threadkeep.protocols.openai.decode import CreateResponse
+from threadkeep.protocols.openai.decode import CreateResponse, FormatParam, TextParam
 from threadkeep.protocols.openai.stateless import StatelessRequest
 
 
@@ -70,6 +72,8 @@ def _asked(body: CreateCompletion) -> StatelessRequest:
             tools=body.client_tools,
             temperature=body.temperature,
             max_tokens=body.most_tokens,
+            output=output_schema(body),
+            tool_choice=tool_chosen(body),
         ),
     )
 
@@ -82,7 +86,17 @@ def _as_response(body: CreateCompletion) -> CreateResponse:
         tools=body.flat_tools,
         temperature=body.temperature,
         max_output_tokens=body.most_tokens,
+        tool_choice=body.tool_choice,
+        text=_text(body),
     )
+
+
+def _text(body: CreateCompletion) -> TextParam | None:
+    """The format that a completion asks for, as responses have it."""
+    output = output_schema(body)
+    if output is None:
+        return None
+    return TextParam(FormatParam("json_schema", schema=dict(output)))
 
 
 async def _of_turn(

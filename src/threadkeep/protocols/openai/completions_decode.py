@@ -1,9 +1,8 @@
 """What clients of chat completions send, and what it means here. Unknown fields are ignored."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta, Struct
 
 from threadkeep.domain.approval import ApprovalAction, Decision
@@ -12,20 +11,17 @@ from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.protocols.files import ReceivedFile, file_at
 from threadkeep.protocols.openai.decode import (
-    CHOICE_REFUSED,
-    CHOICES,
-    FORMAT_REFUSED,
     ConversationParam,
     Input,
     checked_instructions,
     client_tool,
 )
 from threadkeep.protocols.openai.ids import parse_file_id
+from threadkeep.protocols.openai.outputs import chosen_tool, object_or_nothing, output_asked
 from threadkeep.protocols.openai.stateless import FilesByPlace, PlacedFile, arguments_of
 from threadkeep.services.completions.given import GivenCall, GivenMessage
 
 MOST_MESSAGES = 20_000
-MOST_SCHEMA_BYTES = 64 * 1024
 
 _INSTRUCTING = ("system", "developer")
 _ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -140,60 +136,26 @@ class CreateCompletion(Struct, frozen=True, kw_only=True):
 
 
 def output_schema(body: CreateCompletion) -> Mapping[str, Any] | None:
-    """The JSON schema that a model's reply is to match, if it is to be JSON."""
+    """The JSON schema that the reply is to fit, if it is to be JSON."""
     wanted = body.response_format or {}
-    match wanted.get("type", "text"):
-        case "text":
-            return None
-        case "json_object":
-            return {"type": "object"}
-        case "json_schema":
-            schema = _object(_object(wanted.get("json_schema")).get("schema"))
-            if schema and len(msgspec.json.encode(schema)) <= MOST_SCHEMA_BYTES:
-                return schema
-            raise InvalidRequest(
-                f"`json_schema.schema` is a JSON schema of at most {MOST_SCHEMA_BYTES} bytes.",
-                param="response_format",
-            )
-        case _:
-            raise InvalidRequest(
-                "`response_format.type` is text, json_object or json_schema.", param="response_format"
-            )
+    schema = object_or_nothing(wanted.get("json_schema")).get("schema")
+    where = "response_format.json_schema.schema"
+    return output_asked(wanted.get("type"), schema, "response_format", where)
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+def tool_chosen(body: CreateCompletion) -> str | None:
+    """The function that the model must call, or "" for any; None: it decides."""
+    return chosen_tool(body.tool_choice, [str(it.get("name")) for it in body.flat_tools])
 
 
-def chosen_tool(body: CreateCompletion) -> str | None:
-    """The tool that the model must call, or "" for any; None: it decides."""
-    choice = body.tool_choice
-    if choice in CHOICES:
-        return None
-    names = [str(it.get("name")) for it in body.flat_tools]
-    if choice == "required" and names:
-        return ""
-    name = _object(_object(choice).get("function")).get("name")
-    if name in names:
-        return str(name)
-    raise InvalidRequest(
-        "`tool_choice` is auto, none, required, or names one of `tools`.", param="tool_choice"
-    )
-
-
-def check_completion(body: CreateCompletion, *, of_model: bool = False) -> None:
-    """Refuses fields that we don't support and whose absence would change the reply.
-
-    A model takes more of them than an agent, which decides itself how it replies.
-    """
+def check_completion(body: CreateCompletion) -> None:
+    """Refuses fields that we don't support and whose absence would change the reply."""
     refused = {
         "n": body.n not in (None, 1),
         "logprobs": bool(body.logprobs),
         "modalities": body.modalities not in (None, [], ["text"]),
-        "response_format": not of_model and (body.response_format or {}).get("type", "text") != "text",
         "stop": bool(body.stop),
         "functions": bool(body.functions),
-        "tool_choice": not of_model and body.tool_choice not in CHOICES,
     }
     if name := next((name for name, is_refused in refused.items() if is_refused), None):
         raise InvalidRequest(_REFUSALS[name], param=name)
@@ -210,10 +172,8 @@ _REFUSALS = {
     "n": "An agent gives one reply: `n` can only be 1.",
     "logprobs": "Agents don't give `logprobs`.",
     "modalities": "Agents reply with text only.",
-    "response_format": FORMAT_REFUSED,
     "stop": "Agents don't take `stop`: end the reply by closing the connection.",
     "functions": "Send functions as `tools`.",
-    "tool_choice": CHOICE_REFUSED,
 }
 
 

@@ -6,6 +6,7 @@ shown, since `tool_calls` ask the client to run them. A turn that waits for its 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
+from threadkeep.protocols.checked import CheckedReplies, Refusal
 from threadkeep.protocols.narrator import JoiningNarrator, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
@@ -66,7 +68,7 @@ class ReplyMessage(Struct, frozen=True, kw_only=True):
 
     role: Literal["assistant"] = "assistant"
     content: str | None
-    refusal: None = None
+    refusal: str | None = None
     reasoning_content: str | UnsetType = UNSET
     tool_calls: Sequence[FunctionCall] | UnsetType = UNSET
 
@@ -121,8 +123,10 @@ def _calls(narrator: Narrator[bytes]) -> Sequence[events.ToolCalled]:
     return [it.call.event for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
 
-def _finish_reason(narrator: Narrator[bytes]) -> FinishReason:
+def _finish_reason(narrator: Narrator[bytes], refusal: Refusal | None) -> FinishReason:
     """Why the completion ends."""
+    if refusal is not None:
+        return "stop"
     if isinstance(narrator.end, events.Done):
         return _FINISH.get(narrator.end.stop_reason, "stop")
     return "tool_calls" if _calls(narrator) else "stop"
@@ -148,11 +152,13 @@ class WholeCompletion:
     def __init__(self, head: CompletionHead) -> None:
         self._head = head
         self._narrator = JoiningNarrator[bytes]()
+        self._checked = CheckedReplies(only_json=True)
 
     def add(self, events_: Iterable[events.TurnEvent]) -> None:
         """The next events."""
         for event in events_:
-            self._narrator.narrate(event.body)
+            for body in self._checked.passing(event.body):
+                self._narrator.narrate(body)
             if event.seq <= self._head.after:
                 self._narrator.begin_response()
 
@@ -165,8 +171,10 @@ class WholeCompletion:
             narrator.say(question)
         text = narrator.said("text")
         calls = [_function_call(it) for it in _calls(narrator)]
+        refusal = self._checked.refusal
         message = ReplyMessage(
-            content=text or (None if calls else ""),
+            content=text or (None if calls or refusal else ""),
+            refusal=refusal.text if refusal else None,
             reasoning_content=narrator.said("thought") or UNSET,
             tool_calls=calls or UNSET,
         )
@@ -174,7 +182,7 @@ class WholeCompletion:
             id=self._head.id,
             created=self._head.created,
             model=self._head.model,
-            choices=[Choice(message=message, finish_reason=_finish_reason(narrator))],
+            choices=[Choice(message=message, finish_reason=_finish_reason(narrator, refusal))],
             usage=_usage(narrator.usage),
         )
 
@@ -186,6 +194,7 @@ class CompletionEncoder:
         self._after = head.after
         self._with_usage = with_usage
         self._narrator = JoiningNarrator(text=self._text, thought=self._thought)
+        self._checked = CheckedReplies(only_json=True)
         self._has_begun = False
         common = _encode({"id": head.id, "object": "chat.completion.chunk", "created": head.created})
         # Nearly all chunks are pieces of text, and differ in nothing else.
@@ -201,7 +210,8 @@ class CompletionEncoder:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        pieces = b"".join(self._narrator.narrate(event.body))
+        passing = self._checked.passing(event.body)
+        pieces = b"".join(chain.from_iterable(map(self._narrator.narrate, passing)))
         if event.seq <= self._after:
             self._narrator.begin_response()
             return b""
@@ -217,7 +227,9 @@ class CompletionEncoder:
             last += b"".join(narrator.say(question))
         if calls := [_function_call(it, at) for at, it in enumerate(_calls(narrator))]:
             last += self._chunk({"tool_calls": calls})
-        last += self._chunk({}, _finish_reason(narrator))
+        if refusal := self._checked.refusal:
+            last += self._chunk({"refusal": refusal.text})
+        last += self._chunk({}, _finish_reason(narrator, refusal))
         if self._with_usage:
             last += self._common + b',"choices":[],"usage":' + _encode(_usage(narrator.usage)) + b"}\n\n"
         return last + _DONE

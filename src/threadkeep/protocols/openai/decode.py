@@ -18,6 +18,7 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.text import check_storable
 from threadkeep.protocols.files import ReceivedFile
 from threadkeep.protocols.openai.ids import owner_of_item, parse_approval_id, parse_file_id
+from threadkeep.protocols.openai.outputs import chosen_tool, output_asked
 
 MOST_METADATA = 16
 MOST_INSTRUCTION_CHARACTERS = 200_000
@@ -83,6 +84,8 @@ class FormatParam(Struct, frozen=True):
     """The format of the reply."""
 
     type: str | None = None
+    name: str | None = None
+    schema: dict[str, Any] | None = None
 
 
 class TextParam(Struct, frozen=True):
@@ -181,18 +184,17 @@ def _owner_of(items: Sequence[SentItem]) -> str | None:
     return next(filter(None, found), None)
 
 
-FORMAT_REFUSED = "Agents reply with text: say in a message which format you want."
-CHOICE_REFUSED = "`tool_choice` can be `auto` or `none`: the agent itself decides which tools to call."
-CHOICES = (None, "auto", "none")
+def output_of(body: CreateResponse) -> Mapping[str, Any] | None:
+    """The JSON schema that the reply is to fit, if it is to be JSON."""
+    wanted = body.text.format if body.text else None
+    if wanted is None:
+        return None
+    return output_asked(wanted.type, wanted.schema, "text.format", "text.format.schema")
 
 
-def check_response(body: CreateResponse) -> None:
-    """Refuses fields that we don't support and whose absence would change the reply."""
-    asked = body.text.format if body.text else None
-    if asked is not None and asked.type not in (None, "text"):
-        raise InvalidRequest(FORMAT_REFUSED, param="text.format")
-    if body.tool_choice not in CHOICES:
-        raise InvalidRequest(CHOICE_REFUSED, param="tool_choice")
+def tool_chosen(body: CreateResponse) -> str | None:
+    """The function that the model must call, or "" for any; None: it decides."""
+    return chosen_tool(body.tool_choice, [it.name for it in tools_of(body)])
 
 
 def check_references(body: CreateResponse) -> None:

@@ -1,7 +1,7 @@
 """A turn's events → the stream of one of its responses."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
@@ -36,6 +36,8 @@ class ResponseHead:
     instructions: str | None = None
     metadata: dict[str, str]
     tools: Sequence[Any] = ()
+    tool_choice: str | Mapping[str, str] = "auto"
+    text: frames.TextOptions = field(default_factory=frames.TextOptions)
     background: bool = False
     is_stored: bool = True
 
@@ -59,6 +61,8 @@ class ResponseHead:
             previous_response_id=self.previous_response_id,
             conversation=frames.ConversationOf(self.conversation) if self.conversation else None,
             tools=self.tools,
+            tool_choice=self.tool_choice,
+            text=self.text,
             usage=_usage(items.usage) if is_over else None,
         )
 

@@ -4,7 +4,7 @@ By hand: the types generated from the specification are 1,800 lines, with one cl
 share one for each shape, and without our defaults. `tests/clients/openai` checks what we send with them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -55,12 +55,21 @@ class OutputText(Struct, frozen=True, tag="output_text"):
     logprobs: Sequence[Any] = ()
 
 
+class RefusalText(Struct, frozen=True, tag="refusal"):
+    """What the model says instead of the JSON that it was asked for."""
+
+    refusal: str
+
+
+MessagePart = OutputText | RefusalText
+
+
 class MessageItem(Struct, frozen=True, tag="message"):
     """A message of the model."""
 
     id: str
     status: ItemStatus
-    content: Sequence[OutputText] = ()
+    content: Sequence[MessagePart] = ()
     role: Literal["assistant"] = "assistant"
 
 
@@ -177,10 +186,23 @@ class TextFormat(Struct, frozen=True, tag="text"):
     """Plain text."""
 
 
+class JsonObject(Struct, frozen=True, tag="json_object"):
+    """Any JSON object."""
+
+
+class JsonFormat(Struct, frozen=True, tag="json_schema"):
+    """JSON of a schema."""
+
+    name: str
+    schema: Mapping[str, Any]
+    description: None = None
+    strict: bool = True
+
+
 class TextOptions(Struct, frozen=True):
     """How the model writes."""
 
-    format: TextFormat = TextFormat()
+    format: TextFormat | JsonObject | JsonFormat = TextFormat()
 
 
 class Response(Struct, frozen=True, kw_only=True):
@@ -205,7 +227,7 @@ class Response(Struct, frozen=True, kw_only=True):
     conversation: ConversationOf | None = None
     store: bool = True
     tools: Sequence[Any] = ()
-    tool_choice: str = "auto"
+    tool_choice: str | Mapping[str, str] = "auto"
     parallel_tool_calls: bool = True
     usage: ResponseUsage | None = None
     text: TextOptions = TextOptions()
@@ -258,7 +280,7 @@ class ContentPartEvent(_TypedOfItem, frozen=True):
     """`response.content_part.added` and `.done`."""
 
     content_index: int
-    part: OutputText
+    part: MessagePart
 
 
 class TextDelta(_OfItem, frozen=True, tag="response.output_text.delta"):
@@ -275,6 +297,20 @@ class TextDone(_OfItem, frozen=True, tag="response.output_text.done"):
     text: str
     content_index: int = 0
     logprobs: Sequence[Any] = ()
+
+
+class RefusalDelta(_OfItem, frozen=True, tag="response.refusal.delta"):
+    """A piece of a refusal."""
+
+    delta: str
+    content_index: int = 0
+
+
+class RefusalDone(_OfItem, frozen=True, tag="response.refusal.done"):
+    """A whole refusal."""
+
+    refusal: str
+    content_index: int = 0
 
 
 class AnnotationAdded(_OfItem, frozen=True, tag="response.output_text.annotation.added"):
@@ -329,6 +365,8 @@ StreamEvent = (
     | ContentPartEvent
     | TextDelta
     | TextDone
+    | RefusalDelta
+    | RefusalDone
     | AnnotationAdded
     | SummaryPartEvent
     | SummaryTextDelta

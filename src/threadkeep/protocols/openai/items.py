@@ -17,7 +17,7 @@ and what it reads are the same.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Literal, assert_never
 
 import msgspec
@@ -27,9 +27,11 @@ from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole, Usage
+from threadkeep.domain.outputs import json_in
 from threadkeep.domain.parts import QuestionPart, TextPart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.protocols import narrator
+from threadkeep.protocols.checked import CheckedReplies
 from threadkeep.protocols.openai import frames
 from threadkeep.protocols.openai.frames import OutputItem, StreamEvent
 from threadkeep.protocols.openai.ids import ItemIds, approval_id
@@ -55,6 +57,7 @@ class Items:
         self.next_number = count().__next__
         """The number of the next event of the stream."""
         self._narrator = narrator.Narrator(self._events, text=self._text, thought=self._thought)
+        self._checked = CheckedReplies(only_json=True)
         self._ids = ItemIds(turn_id)
         self._id, self._index = "", 0
         """Those of the message or thought in progress."""
@@ -88,7 +91,11 @@ class Items:
 
     def add(self, event: events.TurnEvent) -> Sequence[StreamEvent]:
         """The stream's events for the next event of the turn."""
-        return self._narrator.narrate(event.body)
+        passing = self._checked.passing(event.body)
+        added = [*chain.from_iterable(map(self._narrator.narrate, passing))]
+        if isinstance(event.body, events.Done) and (refusal := self._checked.refusal) is not None:
+            added += self._refused(refusal.text)
+        return added
 
     def close(self) -> Sequence[StreamEvent]:
         """Ends what is in progress, where the stream ends."""
@@ -163,6 +170,17 @@ class Items:
         yield self._summary_part("done", text)
         item = frames.ReasoningItem(self._id, (frames.SummaryText(text),), "completed")
         yield self._finish(self._index, item)
+
+    def _refused(self, text: str) -> Iterator[StreamEvent]:
+        """What the model says instead of the JSON that it was asked for, as an item of its own."""
+        self._id, self._index = self._ids.next("msg"), len(self.output)
+        yield self._append(frames.MessageItem(self._id, "in_progress"))
+        yield self._content_part("added", frames.RefusalText(""))
+        yield frames.RefusalDelta(self.next_number(), self._id, self._index, text)
+        yield frames.RefusalDone(self.next_number(), self._id, self._index, text)
+        part = frames.RefusalText(text)
+        yield self._content_part("done", part)
+        yield self._finish(self._index, frames.MessageItem(self._id, "completed", (part,)))
 
     def _end_message(self, text: str) -> Iterator[StreamEvent]:
         annotations = list(self._annotations(text))
@@ -286,7 +304,7 @@ class Items:
     def _of_call(self, type_: str, item_id: str, index: int) -> StreamEvent:
         return frames.CallEvent(type_, self.next_number(), item_id, index)
 
-    def _content_part(self, what: Literal["added", "done"], part: frames.OutputText) -> StreamEvent:
+    def _content_part(self, what: Literal["added", "done"], part: frames.MessagePart) -> StreamEvent:
         type_ = f"response.content_part.{what}"
         return frames.ContentPartEvent(type_, self.next_number(), self._id, self._index, 0, part)
 
@@ -308,8 +326,9 @@ def _with_result(
 
 def texts_of_reply(message: Message) -> set[str]:
     """The texts of the items of a reply, from its message."""
-    return {
-        part.text if isinstance(part, TextPart) else part.message
-        for part in message.parts
-        if isinstance(part, TextPart | QuestionPart) and message.role is MessageRole.ASSISTANT
-    }
+    if message.role is not MessageRole.ASSISTANT:
+        return set()
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    bare = map(json_in, texts) if message.output is not None else ()
+    asked = (part.message for part in message.parts if isinstance(part, QuestionPart))
+    return {*texts, *bare, *asked}

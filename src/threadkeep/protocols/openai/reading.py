@@ -16,6 +16,7 @@ from threadkeep.handling.stream import EventStream
 from threadkeep.log.portions import passing
 from threadkeep.protocols.narrator import Narrator
 from threadkeep.protocols.openai import frames
+from threadkeep.protocols.openai.decode import CreateResponse
 from threadkeep.protocols.openai.encode import NOTHING_SEEN, ResponseEncoder, ResponseHead, ResponseStream
 from threadkeep.protocols.openai.ids import response_id
 from threadkeep.protocols.openai.input_items import decision
@@ -39,6 +40,28 @@ class RequestFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     conversation: str | None = None
     """As the client named it."""
     background: bool = False
+    format_name: str | None = None
+    """What the client calls the schema of the reply."""
+
+
+def format_name(body: CreateResponse) -> str | None:
+    """What a request calls the schema of the reply; None without one."""
+    wanted = body.text.format if body.text else None
+    return (wanted.name or "reply") if wanted and wanted.type == "json_schema" else None
+
+
+def text_shown(output: Mapping[str, Any] | None, name: str | None) -> frames.TextOptions:
+    """The format that a request asked for, as its response repeats it."""
+    if output is None:
+        return frames.TextOptions()
+    return frames.TextOptions(frames.JsonObject() if name is None else frames.JsonFormat(name, output))
+
+
+def choice_shown(choice: str | None) -> str | Mapping[str, str]:
+    """The function that the model had to call, likewise."""
+    if choice is None:
+        return "auto"
+    return {"type": "function", "name": choice} if choice else "required"
 
 
 def head_of(turn: Turn, conversation: Conversation, part: int = 1) -> ResponseHead:
@@ -58,6 +81,8 @@ def head_of(turn: Turn, conversation: Conversation, part: int = 1) -> ResponseHe
         instructions=begun_with.instructions if begun_with else None,
         metadata=fields.metadata,
         tools=tools_shown(begun_with.tools if begun_with else ()),
+        tool_choice=choice_shown(begun_with.tool_choice if begun_with else None),
+        text=text_shown(begun_with.output if begun_with else None, fields.format_name),
         background=fields.background,
     )
 

@@ -16,7 +16,6 @@ from threadkeep.protocols.openai.decode import (
     CreateResponse,
     RetrieveQuery,
     check_references,
-    check_response,
     input_of,
 )
 from threadkeep.protocols.openai.encode import NOTHING_SEEN
@@ -37,7 +36,6 @@ class Deleted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def create_response(request: RequestContext, *, body: CreateResponse) -> EventStream | frames.Response:
     """Send a message, or answer what a response asked for; streams the response, or waits for it."""
-    check_response(body)
     if body.store is False:
         return await unstored(request, body)
     await request.aside(_check, body)

@@ -14,10 +14,10 @@ from threadkeep.protocols.openai.completions import encoder
 from threadkeep.protocols.openai.completions_decode import (
     CreateCompletion,
     check_completion,
-    chosen_tool,
     files_of,
     history_of,
     output_schema,
+    tool_chosen,
 )
 from threadkeep.protocols.openai.completions_encode import ChatCompletion, CompletionHead, WholeCompletion
 from threadkeep.services.completions.completion import Completion
@@ -36,7 +36,7 @@ async def create_run_completion(
     """
     run: HeldRun = request.http.state.run
     add_to_subject(conversation_id=run.turn.conversation_id, turn_id=run.turn.id)
-    await asyncio.to_thread(check_completion, body, of_model=True)  # it may be long
+    await asyncio.to_thread(check_completion, body)  # it may be long
     completion = await request.services.run_replies.begin(run, await _asked(request, body))
     head = CompletionHead.of(completion.turn, body.model or OWN_MODEL)
     if body.stream:
@@ -63,7 +63,7 @@ async def _asked(request: RequestContext, body: CreateCompletion) -> RunRequest:
         ),
         asks_again=not body.stream,
         output=output_schema(body),
-        tool_choice=chosen_tool(body),
+        tool_choice=tool_chosen(body),
     )
 
 

@@ -16,11 +16,13 @@ from threadkeep.protocols.openai.decode import (
     SentItem,
     files_of,
     instructions_of,
+    output_of,
     text_of,
+    tool_chosen,
     tools_of,
 )
 from threadkeep.protocols.openai.encode import ResponseEncoder, ResponseHead, ResponseStream
-from threadkeep.protocols.openai.reading import tools_shown
+from threadkeep.protocols.openai.reading import choice_shown, format_name, text_shown, tools_shown
 from threadkeep.protocols.openai.stateless import FilesByPlace, PlacedFile, StatelessRequest, arguments_of
 from threadkeep.services.completions.given import GivenCall, GivenMessage
 
@@ -38,6 +40,8 @@ async def unstored(request: RequestContext, body: CreateResponse) -> EventStream
         instructions=body.instructions,
         metadata=body.metadata or {},
         tools=tools_shown(asked.begun_with.tools),
+        tool_choice=choice_shown(asked.begun_with.tool_choice),
+        text=text_shown(asked.begun_with.output, format_name(body)),
         is_stored=False,
     )
     if body.stream:
@@ -61,6 +65,8 @@ def _asked(body: CreateResponse) -> StatelessRequest:
             tools=tools_of(body),
             temperature=body.temperature,
             max_tokens=body.max_output_tokens,
+            output=output_of(body),
+            tool_choice=tool_chosen(body),
         ),
     )
 

@@ -11,6 +11,7 @@ from threadkeep.domain.parts import (
     CardPart,
     FilePart,
     NoticePart,
+    OutputPart,
     Part,
     QuestionPart,
     RetrievalPart,
@@ -91,6 +92,8 @@ class _NewIds:
             case UserTextPart():
                 return replace(old, message_id=self.rename(old.message_id))
             case TextPart() | ThoughtPart() | StepPart() | NoticePart() | CardPart() | FilePart():
+                return old
+            case OutputPart():
                 return old
 
     def _in_call(self, old: ToolCall) -> ToolCall:

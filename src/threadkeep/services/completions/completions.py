@@ -1,11 +1,13 @@
 """Completions: begins replies outside any conversation, within the same limits as turns."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from threadkeep.context.attachments import FileRules
+from threadkeep.context.outputs import asking_component
 from threadkeep.context.prompt import INSTRUCTIONS, Component, joined
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
@@ -20,6 +22,7 @@ from threadkeep.domain.text import is_blank, storable
 from threadkeep.domain.turn import BegunWith
 from threadkeep.domain.user import User
 from threadkeep.engine.loop import Surroundings, run_turn
+from threadkeep.engine.outputs import output_check
 from threadkeep.engine.tools import CallingTurn
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.allowances import ReplyPlace
@@ -31,7 +34,7 @@ from threadkeep.services.client_tools import ClientTools, offered_client_tools
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, model_messages
 from threadkeep.services.completions.tools import NobodyToAsk, OfferedTools
-from threadkeep.services.equipment import Equipment, limits_of
+from threadkeep.services.equipment import Equipment, limits_of, output_of
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
 from threadkeep.services.replies.reply_places import ReplyPlaces
@@ -97,6 +100,7 @@ class Completions:
         prompt = await self._prompts.assemble(agent, chosen.model, activated=agent.primary_role_id)
         asked = begun.user_message if history[-1].role == "user" else None
         before = await self._passages.before(agent, asked, chosen.model)
+        output = output_of(agent, begun_with)
         await self._store.users.meet(
             user.id, self._equipment.clock()
         )  # the ledger needs the user, and nothing else
@@ -108,7 +112,8 @@ class Completions:
             begun,
             history,
             begun_with,
-            system=joined([*prompt.components, *_instructions(begun_with)]),
+            system=joined([*prompt.components, *_instructions(begun_with), *_asking(output)]),
+            output=output,
             found=[hit for it in before if isinstance(it, Retrieval) for hit in it.hits],
         )
         completion = self._completion(run, place)
@@ -167,6 +172,8 @@ class Completions:
             limits=limits_of(run.agent),
             spending=self._equipment.spending.account(run.user, run.agent, Purpose.COMPLETION),
             load=contents.load,
+            check_output=output_check(self._equipment.schemas, run.user.id),
+            tool_choice=run.begun_with.tool_choice,
         )
 
         async def build(tools: Sequence[ToolSpec]) -> ModelRequest:
@@ -218,6 +225,7 @@ class _Run:
     history: Sequence[GivenMessage]
     begun_with: BegunWith
     system: str
+    output: Mapping[str, Any] | None
     found: Sequence[RetrievalHit]
 
     @property
@@ -243,8 +251,14 @@ class _Run:
             tools=tuple(tools),
             temperature=settings.temperature if asked.temperature is None else asked.temperature,
             max_tokens=rules.max_tokens,
+            output=self.output,
             cache_key=self.begun.conversation.id,
         )
+
+
+def _asking(output: Mapping[str, Any] | None) -> Sequence[Component]:
+    """What asks the model for JSON, if it is to be that."""
+    return [] if output is None else [asking_component(output)]
 
 
 def _instructions(asked: BegunWith) -> Sequence[Component]:

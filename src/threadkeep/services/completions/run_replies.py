@@ -6,25 +6,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import ExitStack, aclosing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from time import monotonic
 from typing import Any
 
-import msgspec
-
+from threadkeep.clock import monotonic
 from threadkeep.context.attachments import FileRules, files_in, with_contents
 from threadkeep.context.call_ids import CallIds
-from threadkeep.context.outputs import asking_again, asking_for, json_in
+from threadkeep.context.outputs import asking_for, with_repair
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.client_tool import ClientTool, check_client_tools
-from threadkeep.domain.errors import (
-    OutputInvalid,
-    RateLimited,
-    StorageConflict,
-    ThreadkeepError,
-    Unauthenticated,
-)
+from threadkeep.domain.errors import RateLimited, StorageConflict, ThreadkeepError, Unauthenticated
 from threadkeep.domain.events import (
     ApprovalRequest,
     Done,
@@ -39,6 +31,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId, TurnId, new_uuid
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
+from threadkeep.domain.outputs import json_in
 from threadkeep.domain.text import storable
 from threadkeep.domain.turn import BegunWith, HeldRun, Turn
 from threadkeep.domain.user import User
@@ -48,13 +41,13 @@ from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.journal import JournalEntry
 from threadkeep.engine.loop import Pause, TurnStep
 from threadkeep.engine.model_call import FinishedCall, ModelCall
+from threadkeep.engine.outputs import cannot_be_repaired, invalid, output_check, text_of
 from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.stop import Stop, Stopped
 from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
-from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec, ToolUse
+from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec, ToolUse
 from threadkeep.ports.models import ConnectedModel
-from threadkeep.ports.schemas import NOT_CHECKED
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
 from threadkeep.services.equipment import Equipment
@@ -63,7 +56,7 @@ from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
 
-CheckOutput = Callable[[str], Awaitable[str | None]]
+CheckReply = Callable[[str], Awaitable[str | None]]
 """Why a reply isn't the JSON that was asked for; None if it is."""
 
 MOST_OUTSIDE_CALLS = 100
@@ -172,15 +165,8 @@ class RunReplies:
             await asyncio.wait(tasks, timeout=CLOSE_S)
         await end_tasks(*tasks)
 
-    def _check(self, run: HeldRun, schema: Mapping[str, Any]) -> CheckOutput:
-        async def problem(text: str) -> str | None:
-            try:
-                value = await asyncio.to_thread(msgspec.json.decode, json_in(text))
-            except (msgspec.DecodeError, RecursionError):
-                return "It isn't JSON."
-            return await self._equipment.schemas.problem(run.user_id, schema, value)
-
-        return problem
+    def _check(self, run: HeldRun, schema: Mapping[str, Any]) -> CheckReply:
+        return partial(output_check(self._equipment.schemas, run.user_id), schema)
 
     def _model(self, run: HeldRun, agent: Agent, name: str | None) -> ConnectedModel:
         """The model that the program names, among those of its agent; or its turn's."""
@@ -199,7 +185,7 @@ class _Reply:
         models: TurnModels,
         spending: ModelSpending,
         stop: Stop,
-        check: CheckOutput | None = None,
+        check: CheckReply | None = None,
     ) -> None:
         self._check = check
         self._wrong = ""
@@ -216,7 +202,7 @@ class _Reply:
         """What a turn would yield that ends with this call."""
         self._ids = CallIds(request.messages)
         asks_again = asks_again or self._check is not None  # nobody has seen anything of it
-        yield IterationStart(1)
+        yield IterationStart(1, is_checked=self._check is not None)
         try:
             async for step in self._asked(request, asks_again):
                 yield step
@@ -241,18 +227,17 @@ class _Reply:
                 yield step
 
     def _asked_again(self, request: ModelRequest) -> ModelRequest:
-        messages = (*request.messages, *self._first, _user_said(asking_again(self._wrong)))
-        return replace(request, messages=messages)
+        return replace(request, messages=with_repair(request.messages, self._first, self._wrong))
 
     async def _checked(self, call: FinishedCall) -> bool:
         """Whether a reply is what was asked for; OutputInvalid if it isn't the second time."""
-        if self._check is None or call.tool_uses:
+        if self._check is None or call.tool_uses or call.stop_reason == "refusal":
             return True
-        problem = await self._stop.guard(partial(self._check, _text_of(call)))
+        problem = await self._stop.guard(partial(self._check, text_of(call)))
         if problem is None:
             return True
-        if self._wrong or problem == NOT_CHECKED:
-            raise OutputInvalid(f"The model's reply doesn't match the JSON schema: {problem}")
+        if (error := invalid(problem) if self._wrong else cannot_be_repaired(call, problem)) is not None:
+            raise error
         self._wrong, self._first = problem, call.reply()
         return False
 
@@ -289,8 +274,8 @@ class _Reply:
     def _end(self, call: FinishedCall) -> Iterator[TurnStep]:
         """How the call has ended: with calls for the program, or without."""
         self._has_said = True
-        if self._check is not None and (said := _text_of(call)):
-            yield Text(said if call.tool_uses else json_in(said).decode())
+        if self._check is not None and (said := text_of(call)):
+            yield Text(said if call.tool_uses else json_in(said))
         for use in call.tool_uses:
             yield ToolCalled(use.id, use.name, CLIENT, use.arguments)
             yield ApprovalRequest(use.id, ApprovalKind.CLIENT_TOOL, "", 0, tool_call_id=use.id)
@@ -298,14 +283,6 @@ class _Reply:
             yield Pause(frozenset(it.id for it in uses))
         else:
             yield Done("COMPLETED", self._turn.assistant_message_id, self._used, call.stop_reason)
-
-
-def _text_of(call: FinishedCall) -> str:
-    return "".join(it.text for it in call.blocks if isinstance(it, TextBlock))
-
-
-def _user_said(text: str) -> ModelMessage:
-    return ModelMessage("user", (TextBlock(text),))
 
 
 def _restart() -> Iterator[EventBody]:
@@ -334,6 +311,7 @@ def _request(agent: Agent, model: ConnectedModel, run: HeldRun, asked: RunReques
         temperature=begun_with.temperature,
         max_tokens=rules.max_tokens,
         tool_choice=asked.tool_choice,
+        output=asked.output,
         cache_key=run.turn.conversation_id,
     )
 

@@ -29,6 +29,7 @@ from threadkeep.engine.code.start import as_clients_have, as_models_receive
 from threadkeep.engine.ending import PROCESS_ENDED, failed, last_events
 from threadkeep.engine.journal import CallPaid, CodeStarted
 from threadkeep.engine.loop import HandOff, TurnStep
+from threadkeep.engine.outputs import output_check
 from threadkeep.engine.replay import NEW_TURN
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.log.writer import persist
@@ -188,6 +189,7 @@ class CodeReplies:
             clock=equipment.clock,
             stop=control.stop,
             steering=control.steering,
+            check_output=output_check(equipment.schemas, user.id),
             most_steps=(agent.code and agent.code.max_steps) or MOST_STEPS,
             patience_s=self._patience_s,
             pause_after_s=self._pause_after_s,

@@ -15,6 +15,7 @@ from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.ending import failed, stopped
 from threadkeep.engine.loop import HandOff, Surroundings, TurnStep, run_turn
+from threadkeep.engine.outputs import output_check
 from threadkeep.engine.replay import NEW_TURN, TurnState
 from threadkeep.engine.stop import Stopped
 from threadkeep.engine.tools import CallingTurn, Toolbox
@@ -116,6 +117,8 @@ class ModelReplies:
             spending=await self.equipment.spending.of_turn(user, held, agent, control.calling),
             load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
             steering=control.steering,
+            check_output=output_check(self.equipment.schemas, user.id),
+            tool_choice=turn.begun_with.tool_choice if turn.begun_with else None,
         )
         opening = (*opening, *(prepared.opening if prepared else ()))
         run = run_turn(turn, build, around, state=state, opening=opening)

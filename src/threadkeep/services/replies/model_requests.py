@@ -22,6 +22,7 @@ from threadkeep.domain.turn import BegunWith
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel
+from threadkeep.services.equipment import output_of
 from threadkeep.services.path import latest_messages
 from threadkeep.services.prompts import Prompts
 from threadkeep.services.replies.passages import Passages
@@ -98,6 +99,7 @@ class ModelRequests:
             path=path,
             question_id=asked_id,
             components=prompt.components,
+            output=output_of(agent, begun_with),
             found=state.found or [hit for it in found if isinstance(it, Retrieval) for hit in it.hits],
             payloads={
                 # Without tools, results are sent as text, whatever form they had before.

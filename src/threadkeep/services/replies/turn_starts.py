@@ -8,7 +8,7 @@ from threadkeep.context.titles import title_of
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
-from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, ShuttingDown
+from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, InvalidRequest, ShuttingDown
 from threadkeep.domain.ids import KeyId, TurnId
 from threadkeep.domain.queued import QueueChange, QueuedMessage
 from threadkeep.domain.turn import Turn
@@ -22,6 +22,7 @@ from threadkeep.runtime.runner import Runner
 from threadkeep.runtime.turn_course import PrepareNextTurn, TurnCourse
 from threadkeep.services.access import agent_to_ask
 from threadkeep.services.creations import Creations
+from threadkeep.services.equipment import output_of
 from threadkeep.services.replies.code_replies import CodeReplies
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.turn_claim import TurnClaim
@@ -117,6 +118,7 @@ class TurnStarts:
         if claim.is_taken:
             return
         self.check_open()
+        _check_output(agent, begun.turn)
         await self._check_present(agent)
         await self._creations.check_turn(user.id, _size_of(begun))
         await self._equipment.spending.check(user, begun, agent)
@@ -191,9 +193,11 @@ class TurnStarts:
         return self._replies.steps(user, agent, held, control)
 
     def _with_code(self, agent: Agent, begun: BegunTurn) -> BegunTurn:
-        """A turn that needs its agent's program, if that is one; which models that asks, its calls say."""
+        """A turn with what its log needs to be read: its agent's program, if that is one (which models that
+        asks, its calls say), or whether its reply is checked.
+        """
         if agent.program is None:
-            return begun
+            return replace(begun, checks_output=output_of(agent, begun.turn.begun_with) is not None)
         turn = replace(begun.turn, code=self.programs.code_for(agent.program))
         return replace(begun, turn=turn, assistant_message=replace(begun.assistant_message, model=None))
 
@@ -208,6 +212,15 @@ class TurnStarts:
         """Refuses to begin a turn while this process is ending."""
         if self._runner.is_draining:
             raise ShuttingDown("This process is shutting down. Try again in a moment.")
+
+
+def _check_output(agent: Agent, turn: Turn) -> None:
+    """Refuses to ask a program for JSON: it decides itself what it replies."""
+    if agent.program is not None and turn.begun_with is not None and turn.begun_with.output is not None:
+        raise InvalidRequest(
+            "This agent is a program, which decides itself what it replies: it can't be asked for a format.",
+            param="output",
+        )
 
 
 def _size_of(begun: BegunTurn) -> int:
