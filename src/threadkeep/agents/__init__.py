@@ -5,6 +5,7 @@ from threadkeep.agents.blocking import BlockingTurn, blocking
 from threadkeep.agents.errors import (
     AgentError,
     AgentsNotLoaded,
+    AgentUnusable,
     AmbiguousStep,
     BudgetExceeded,
     Denied,
@@ -35,6 +36,7 @@ from threadkeep.wire.programs import CallReturned, HitItem, ModelMessageItem
 __all__ = [
     "Agent",
     "AgentError",
+    "AgentUnusable",
     "AgentsNotLoaded",
     "AmbiguousStep",
     "BlockingTurn",

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from threadkeep.agents.errors import (
+    AgentUnusable,
     BudgetExceeded,
     Denied,
     ModelFailed,
@@ -21,6 +22,7 @@ from threadkeep.agents.loading import recorded_module
 from threadkeep.agents.values import Unstorable, encode
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    AGENT_UNUSABLE,
     BUDGET_EXCEEDED,
     DENIED,
     MODEL_FAILED,
@@ -43,6 +45,7 @@ _CLASSES: dict[str, type[TurnError]] = {
     BUDGET_EXCEEDED: BudgetExceeded,
     MODEL_FAILED: ModelFailed,
     TOOL_FAILED: ToolFailed,
+    AGENT_UNUSABLE: AgentUnusable,
     STEP_LIMIT: StepLimit,
     RESULT_INVALID: StepResultInvalid,
     RESULT_TOO_LARGE: StepResultTooLarge,
