@@ -5,6 +5,7 @@ from threadkeep.agents.blocking import BlockingTurn, blocking
 from threadkeep.agents.errors import (
     AgentError,
     AgentsNotLoaded,
+    AgentUnusable,
     AmbiguousStep,
     BudgetExceeded,
     Denied,
@@ -36,6 +37,7 @@ from threadkeep.wire.programs import CallReturned, HitItem, ModelMessageItem
 __all__ = [
     "Agent",
     "AgentError",
+    "AgentUnusable",
     "AgentsNotLoaded",
     "AmbiguousStep",
     "BlockingTurn",

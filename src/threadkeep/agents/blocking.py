@@ -6,9 +6,12 @@ import functools
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import TurnEnded, TurnMisused
 from threadkeep.agents.facts import TurnFacts
+from threadkeep.agents.replies import Reply
 from threadkeep.agents.run import FunctionRun
+from threadkeep.agents.threads import Threads
 from threadkeep.agents.turn import Turn, turn_of
 
 P = ParamSpec("P")
@@ -69,6 +72,7 @@ class BlockingTurn(TurnFacts):
     usage = _blocks(Turn.usage)
     save = _blocks(Turn.save)
     step = _blocks(Turn.step)
+    handoff = _blocks(Turn.handoff)
     history = _blocks(Turn.history)
 
     @property
@@ -80,6 +84,11 @@ class BlockingTurn(TurnFacts):
     def state(self, state: Mapping[str, Any]) -> None:
         self._turn.state = cast("dict[str, Any]", state)
 
+    def agent(self, name: str) -> "BlockingOtherAgent":
+        """Another agent, which can run inside this turn."""
+        other = self._turn.agent(name)
+        return BlockingOtherAgent(lambda text: self._wait(other.run(text)))
+
     def scope(self, name: str) -> "BlockingTurn":
         """The same turn with keys of its own."""
         return BlockingTurn(self._turn.scope(name))
@@ -90,17 +99,37 @@ class BlockingTurn(TurnFacts):
         return self._turn.saved
 
 
+class BlockingOtherAgent:
+    """Another agent, for functions that aren't `async`."""
+
+    def __init__(self, run: Callable[[str], Reply]) -> None:
+        self._run = run
+
+    def run(self, text: str) -> Reply:
+        """What the agent replies to a text. Its text is not shown: say or return it."""
+        return self._run(text)
+
+
 def blocking(turn: Turn) -> BlockingTurn:
     """A turn for the code of a step that runs in a thread."""
     return BlockingTurn(turn)
 
 
-async def call_function(run: FunctionRun) -> object:
-    """Calls an agent's function: on the loop, or in a thread with a turn that blocks."""
-    turn = turn_of(run)
-    if run.agent.is_async:
-        return await run.agent.fn(turn)
-    return await run.threads.functions.run(run, run.agent.fn, BlockingTurn(turn))
+async def call_function(run: FunctionRun, inner: Turn | None = None) -> object:
+    """Calls an agent's function: on the loop, or in a thread with a turn that blocks. `inner` is the turn of
+    an agent that another one runs.
+    """
+    if inner is None:
+        return await _call(run, run.agent, turn_of(run), run.threads.functions)
+    assert inner.own_agent is not None
+    with inner:
+        return await _call(run, inner.own_agent, inner, run.threads.functions_inside(inner.depth))
+
+
+async def _call(run: FunctionRun, agent: Agent, turn: Turn, threads: Threads) -> object:
+    if agent.is_async:
+        return await agent.fn(turn)
+    return await threads.run(run, agent.fn, BlockingTurn(turn))
 
 
 async def _noted(run: FunctionRun, call: Coroutine[Any, Any, T]) -> T:

@@ -11,6 +11,7 @@ TurnError
 │   └── OutputInvalid           a model's reply isn't the output that was asked for
 ├── BudgetExceeded              a budget or a quota is used up
 ├── ToolFailed                  a tool of a server, or of the client, failed
+├── AgentUnusable               another agent can't run in this turn: there is none, or it is too deep
 ├── StepLimit                   the turn has taken as many steps as it may
 └── TurnMisused                 a mistake in the agent's code
     ├── AmbiguousStep           two steps at once that nothing tells apart
@@ -139,6 +140,14 @@ class ToolFailed(TurnError):
     """A tool of a server, or of the client, failed."""
 
     code = "TOOL_FAILED"
+
+
+class AgentUnusable(TurnError):
+    """Another agent can't run in this turn: none that its user may use has this name, or it would be one too
+    many inside each other.
+    """
+
+    code = "AGENT_UNUSABLE"
 
 
 class StepLimit(TurnError):

@@ -4,8 +4,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from threadkeep.agents.errors import NotInAStep, TurnMisused
+from threadkeep.agents.listening import current_listener
 from threadkeep.agents.run import FunctionRun, current_step
-from threadkeep.wire.programs import ProgramTool, StartConversation, StartFile, StartMessage, StartUser
+from threadkeep.wire.programs import (
+    ProgramTool,
+    Start,
+    StartConversation,
+    StartFile,
+    StartMessage,
+    StartUser,
+)
 
 OPENAI_PATH = "/api/runs/v1"
 """Where the server has its models, as OpenAI's SDKs call them."""
@@ -14,9 +22,9 @@ OPENAI_PATH = "/api/runs/v1"
 class TurnFacts:
     """What a turn began with."""
 
-    def __init__(self, run: FunctionRun) -> None:
+    def __init__(self, run: FunctionRun, start: Start | None = None) -> None:
         self._run = run
-        self._start = run.start
+        self._start = start or run.start
 
     @property
     def function_run(self) -> FunctionRun:
@@ -72,6 +80,12 @@ class TurnFacts:
     def settings(self) -> dict[str, Any]:
         """What a built-in program knows of its agent, as that is now; empty for all others."""
         return self._start.settings
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the user sees what the agent says: not where another agent runs it, which reads it."""
+        listener = current_listener.get()
+        return listener is None or listener.is_shown
 
     @property
     def is_suspending(self) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Raw
 
 from threadkeep.agents.errors import (
+    AgentUnusable,
     BudgetExceeded,
     Denied,
     ModelFailed,
@@ -22,6 +23,7 @@ from threadkeep.agents.loading import recorded_module
 from threadkeep.agents.values import Unstorable, encode
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    AGENT_UNUSABLE,
     BUDGET_EXCEEDED,
     DENIED,
     MODEL_FAILED,
@@ -46,6 +48,7 @@ _CLASSES: dict[str, type[TurnError]] = {
     MODEL_FAILED: ModelFailed,
     OUTPUT_INVALID: OutputInvalid,
     TOOL_FAILED: ToolFailed,
+    AGENT_UNUSABLE: AgentUnusable,
     STEP_LIMIT: StepLimit,
     RESULT_INVALID: StepResultInvalid,
     RESULT_TOO_LARGE: StepResultTooLarge,

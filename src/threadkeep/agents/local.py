@@ -24,9 +24,15 @@ CLOSE_GRACE_S = 2.0
 class LocalPrograms:
     """The agents of this process."""
 
-    def __init__(self, agents: Sequence[Agent], *, most_threads: int = MOST_THREADS) -> None:
+    def __init__(
+        self, agents: Sequence[Agent], *, built_in: Sequence[Agent] = (), most_threads: int = MOST_THREADS
+    ) -> None:
+        """`built_in` are programs of ours that can run here, too, because they run these agents."""
         check_keys(agents)
         self._agents = {it.key: it for it in agents}
+        self._built_in = {it.key: it for it in built_in}
+        self._most_threads = most_threads
+        self._inside: dict[int, Threads] = {}
         self.functions = Threads("agents-function", most_threads)
         self.steps = Threads("agents-step", most_threads)
         self._runs: set[LocalRun] = set()
@@ -65,15 +71,29 @@ class LocalPrograms:
         """The threads for what isn't `async`, by what they run."""
         return {"function": self.functions.places, "step": self.steps.places}
 
+    def functions_inside(self, depth: int) -> Threads:
+        """The threads of agents that others run, by how deep."""
+        if depth not in self._inside:
+            self._inside[depth] = Threads(f"agents-inside-{depth}", self._most_threads)
+        return self._inside[depth]
+
+    def agent(self, key: str) -> Agent | None:
+        """One of the agents."""
+        return self._agents.get(key)
+
     def start(self, start: Start) -> "LocalRun":
         """Runs an agent's function for a turn; called on the server's loop."""
-        agent = self._agents.get(start.agent)
+        agent = self._agents.get(start.agent) or self._built_in.get(start.agent)
         if agent is None or self._is_closed:
             raise ProgramLost(f"Agent {start.agent!r} doesn't run here.")
         run = LocalRun(self, agent, start)
         self._runs.add(run)
         self.call_soon(run.function.begin, call_function)
         return run
+
+    def keeps_waiting_inside(self, run: FunctionRun) -> bool:
+        """Whether an agent that another one runs waits for a thread."""
+        return any(it.keeps_waiting(run) for it in tuple(self._inside.values()))
 
     def call_soon(self, *call: object) -> None:
         """Calls a function on the agents' loop."""
@@ -146,6 +166,7 @@ class LocalRun:
             programs.blocked_s
             or programs.functions.keeps_waiting(self.function)
             or programs.steps.keeps_waiting(self.function)
+            or programs.keeps_waiting_inside(self.function)
         )
 
     def send(self, message: ToProgram) -> None:

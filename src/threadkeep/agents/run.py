@@ -25,6 +25,7 @@ from threadkeep.agents.errors import (
     TurnSuspended,
 )
 from threadkeep.agents.failures import leading, raised_by, record, without_values
+from threadkeep.agents.listening import current_listener
 from threadkeep.agents.output import Outputs
 from threadkeep.agents.replies import Reply, StructuredReply
 from threadkeep.agents.state import State
@@ -32,6 +33,7 @@ from threadkeep.agents.threads import Threads
 from threadkeep.agents.values import Unstorable, as_sent, encode, is_structured, with_article
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
+    AGENT_ABSENT,
     AMBIGUOUS,
     MOST_OPEN_CLAIMS,
     NOT_RUNNING,
@@ -43,6 +45,7 @@ from threadkeep.wire.programs import (
     End,
     FromProgram,
     OutputItem,
+    ProgramError,
     Refused,
     Result,
     Run,
@@ -51,6 +54,7 @@ from threadkeep.wire.programs import (
     Start,
     StepDone,
     TextItem,
+    ThoughtItem,
     ToProgram,
 )
 
@@ -71,11 +75,22 @@ futures, such as those of a `gather`, is woken through others.
 
 
 class Threading(Protocol):
-    """Where functions run that aren't `async`."""
+    """Where functions run that aren't `async`, and which agents there are."""
 
     functions: Threads
     """For agents: they wait for their steps, so they have threads of their own."""
     steps: Threads
+
+    def functions_inside(self, depth: int) -> Threads:
+        """For agents that others run, which wait for them: each depth has threads of its own."""
+        ...
+
+    def agent(self, key: str) -> Agent | None:
+        """An agent that runs here, too."""
+        ...
+
+
+CallFunction = Callable[..., Awaitable[object]]
 
 
 class RunningStep:
@@ -116,6 +131,8 @@ class FunctionRun:
         """What a model replied, if that is the last that was shown."""
         self.cancelled: str | None = None
         """Why the run was cancelled, if it was."""
+        self.call_function: CallFunction | None = None
+        """Calls the function of an agent, its own or that of one that it runs."""
         self._pass_on = send
         self._places = asyncio.Semaphore(MOST_OPEN_CLAIMS)
         self._ids = itertools.count(1)
@@ -130,8 +147,9 @@ class FunctionRun:
 
     # The function's life
 
-    def begin(self, function: Callable[["FunctionRun"], Awaitable[object]]) -> None:
+    def begin(self, function: CallFunction) -> None:
         """Starts the function in a task of its own, on the running loop."""
+        self.call_function = function
         context = contextvars.copy_context()
         context.run(current_run.set, self)
         loop = self.loop = asyncio.get_running_loop()
@@ -225,6 +243,13 @@ class FunctionRun:
         except NotJson as exc:
             log.warning('agent "%s": %s', self.agent.key, exc)
             return NOTHING
+
+    def end_absent(self, key: str, version: int) -> None:
+        """Ends the run: it needs an agent that began elsewhere, or newer code of it."""
+        message = f"The agent's program ({key}, version {version}) doesn't run in this process."
+        error = ProgramError("AgentAbsent", message)
+        self._end(End("failed", error=error, code=AGENT_ABSENT, shown=True, retryable=True))
+        self.cancel("lost")
 
     async def _end_tasks(self) -> None:
         """Cancels what the function has left running, and waits for it a little."""
@@ -388,6 +413,11 @@ class FunctionRun:
         await self.check()
         step = current_step.get()
         step = step if step is not None and step.run is self else None
+        if (listener := current_listener.get()) is not None and isinstance(item, TextItem | ThoughtItem):
+            if step is None and isinstance(item, TextItem):
+                listener.hear(item.text)
+            if not listener.is_shown:
+                return
         if step is not None and step.is_over:
             raise TurnEnded(f"The step `{step.name}` has ended. It can't show anything any more.")
         await self.unless_cancelled(self._outputs.room())

@@ -1,6 +1,7 @@
 """What an agent's function is given: the turn that it runs."""
 
 import asyncio
+import itertools
 import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
@@ -9,8 +10,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
+from threadkeep.agents.agent import Agent
 from threadkeep.agents.attempts import report, take
 from threadkeep.agents.errors import (
     Denied,
@@ -24,6 +26,8 @@ from threadkeep.agents.errors import (
 )
 from threadkeep.agents.facts import TurnFacts
 from threadkeep.agents.json_schemas import schema_of
+from threadkeep.agents.listening import current_listener
+from threadkeep.agents.others import OtherAgent, asked_text, run_other, tools_of
 from threadkeep.agents.output import text_item
 from threadkeep.agents.replies import (
     Messages,
@@ -36,11 +40,14 @@ from threadkeep.agents.replies import (
     user_message,
 )
 from threadkeep.agents.run import FunctionRun, checked, current_step, is_in_step
+from threadkeep.agents.state import State
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
+    NOTHING,
+    AgentGranted,
     AskClaim,
     CallClaim,
     CallReturned,
@@ -54,10 +61,13 @@ from threadkeep.wire.programs import (
     ModelReply,
     ModelToolCall,
     NoticeItem,
+    OfferedAgent,
     ProgramTool,
     ProgressItem,
     SaveClaim,
     ServerTool,
+    Start,
+    StartMessage,
     StepAccess,
     TakeClaim,
     TextItem,
@@ -84,19 +94,28 @@ _YES_OR_NO = {"type": "string", "enum": ["yes", "no"]}
 _current_turn: ContextVar["Turn | None"] = ContextVar("current_turn", default=None)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Shared:
-    """What all scopes of one run share."""
+    """What all scopes of one agent share in a run."""
 
     run: FunctionRun
     steps: OpenSteps
+    agent: Agent | None
+    """None for one without code, which another agent runs."""
+    start: Start
+    depth: int = 0
+    """How many agents run this one, one in another."""
+    state: State | None = None
+    """Of an agent that another one runs; it ends with that."""
+    has_own_text: bool = False
+    """Whether it was given another text than the turn's message."""
 
 
 class Turn(TurnFacts):
     """One turn of an agent: what its user sent, and everything that the agent can do about it."""
 
     def __init__(self, shared: Shared, scope: str = "") -> None:
-        super().__init__(shared.run)
+        super().__init__(shared.run, shared.start)
         self._shared = shared
         self._scope = scope
         self._tokens: list[Token[Turn | None]] = []
@@ -105,6 +124,16 @@ class Turn(TurnFacts):
     def scope_name(self) -> str:
         """What the keys of this scope begin with."""
         return self._scope
+
+    @property
+    def own_agent(self) -> Agent | None:
+        """The agent that sees the turn like this; None for one without code."""
+        return self._shared.agent
+
+    @property
+    def depth(self) -> int:
+        """How many agents run this one, one in another."""
+        return self._shared.depth
 
     # What is shown
 
@@ -298,22 +327,56 @@ class Turn(TurnFacts):
         output: Any = None,
     ) -> Reply:
         """Asks a model and calls its tools until it has replied, if asked for with a value of `output`."""
-        asked = read_messages(messages) if messages is not None else await self._context()
-        own = {it.name: it for it in (*self._run.agent.tools, *map(as_tool, tools))}
-        declared = tuple(it.declaration for it in own.values())
-        for _ in range(MOST_ROUNDS):
+        asked = read_messages(messages) if messages is not None else await self.history(as_context=True)
+        agent = self._shared.agent
+        given = (*(agent.tools if agent is not None else ()), *map(as_tool, tools))
+        own = {it.name: it for it in given}
+        reply = await self._converse(asked, own, {}, system=system, model=model, output=output)
+        if reply.tool_calls:
+            raise TurnError(f"The model has asked for tools {MOST_ROUNDS} times without replying.")
+        return reply
+
+    async def reply_as_configured(self, most_rounds: int) -> Reply:
+        """Replies as an agent without code does, whose prompt and model the server adds: with its tools, and
+        the agents that its model may call. For our own programs.
+        """
+        others = tools_of(await self._take("agents", list[OfferedAgent]))
+        asked = await self.history(as_context=True)
+        rounds = min(most_rounds or MOST_ROUNDS, MOST_ROUNDS)
+        reply = await self._converse(asked, {}, others, most_rounds=rounds)
+        if reply.tool_calls:
+            await self.notice(f"The agent has reached its limit of {rounds} tool rounds.")
+        return reply
+
+    async def _converse(
+        self,
+        asked: list[ModelMessageItem],
+        own: Mapping[str, Tool[..., Any]],
+        others: Mapping[str, tuple[str, ProgramTool]],
+        *,
+        system: str | None = None,
+        model: str | None = None,
+        output: Any = None,
+        most_rounds: int = MOST_ROUNDS,
+    ) -> Reply:
+        """Asks a model, and calls its own tools and the agents that it asks for, until it has replied; the
+        last of so many replies may ask for more.
+        """
+        declared = (*(it.declaration for it in own.values()), *(it for _, it in others.values()))
+
+        async def call(use: ModelToolCall) -> dict[str, Any]:
+            return await self._call_for_model(use, own, others)
+
+        for rounds in itertools.count(1):
             reply = await self._ask_model(
                 asked, system=system, model=model, tools=declared, server_tools=True, output=output
             )
-            asked = [*asked, *map(user_message, reply.steering), reply.message]
-            if not reply.tool_calls:
+            if not reply.tool_calls or rounds == most_rounds:
                 return reply
-            results = await asyncio.gather(*(self._call_for_model(it, own) for it in reply.tool_calls))
-            asked.append(user_message(list(results)))
-        raise TurnError(f"The model has asked for tools {MOST_ROUNDS} times without replying.")
-
-    async def _context(self) -> list[ModelMessageItem]:
-        return await self._take("history", list[ModelMessageItem], as_context=True)
+            results = await asyncio.gather(*map(call, reply.tool_calls))
+            steered = map(user_message, reply.steering)
+            asked = [*asked, *steered, reply.message, user_message(list(results))]
+        raise AssertionError("a conversation with a model ends")
 
     async def _ask_model(
         self,
@@ -328,8 +391,8 @@ class Turn(TurnFacts):
         max_tokens: int | None = None,
         show: bool = True,
     ) -> Reply:
-        wanted = Wanted.of(output)
-        steering = tuple(await self.steering()) if show else ()
+        wanted, is_shown = Wanted.of(output), show and self.is_shown
+        steering = tuple(await self.steering()) if is_shown else ()
 
         def make(id_: int) -> ModelClaim:
             return ModelClaim(
@@ -343,21 +406,34 @@ class Turn(TurnFacts):
                 temperature=temperature,
                 max_tokens=max_tokens,
                 output=wanted.schema,
-                show=show,
+                show=is_shown,
             )
 
         replied = await self._claim("turn.model", make, ModelReply)
-        if show:
+        if is_shown:
             self._run.shown_reply = replied.text
+        if (listener := current_listener.get()) is not None:
+            listener.count(Usage(replied.model, replied.input_tokens, replied.output_tokens))
+            if show:
+                listener.hear_model(replied.text)
         try:
             return wanted.read(replied, is_shown=show, steering=steering)
         except Unstorable as exc:
             raise OutputInvalid(f"The model's reply isn't the output that was asked for: {exc}.") from exc
 
-    async def _call_for_model(self, call: ModelToolCall, own: Mapping[str, Tool[..., Any]]) -> dict[str, Any]:
+    async def _call_for_model(
+        self,
+        call: ModelToolCall,
+        own: Mapping[str, Tool[..., Any]],
+        others: Mapping[str, tuple[str, ProgramTool]],
+    ) -> dict[str, Any]:
         """Calls a tool that the model asked for; what goes wrong is for the model to read."""
         try:
-            text, is_error = await self._called_text(call, own), False
+            if (other := others.get(call.name)) is not None:
+                text = (await self.agent(other[0]).run(asked_text(call.arguments))).text
+            else:
+                text = await self._called_text(call, own)
+            is_error = False
         except (Denied, OutcomeUnknown) as exc:
             text, is_error = exc.for_model, True
         except Exception as exc:
@@ -406,6 +482,53 @@ class Turn(TurnFacts):
         """The tools of the agent's servers, and of the client."""
         return await self._take("tools", list[ServerTool])
 
+    # Other agents
+
+    def agent(self, name: str) -> OtherAgent:
+        """Another agent by its key, or by its id if it isn't in code: `await turn.agent("billing").run(…)`.
+
+        It runs inside this turn, with its own model, tools and rules, if the turn's user may use it.
+        """
+        return OtherAgent(name, self._run_other)
+
+    async def handoff(self, name: str, text: str | None = None) -> Reply:
+        """Lets another agent reply in place of this one, to the turn's message or to another text."""
+        return await self._run_other(name, text, is_handoff=True)
+
+    async def _run_other(self, name: str, text: str | None, *, is_handoff: bool = False) -> Reply:
+        def make(granted: AgentGranted, agent: Agent | None) -> Turn:
+            return self._inside(granted, agent, text, is_handoff=is_handoff)
+
+        asked = self.text if text is None and is_handoff else text
+        return await run_other(self._run, self._scope, name, cast("str", asked), make, is_handoff=is_handoff)
+
+    def _inside(
+        self, granted: AgentGranted, agent: Agent | None, text: str | None, *, is_handoff: bool
+    ) -> "Turn":
+        """The turn as an agent sees it that this one runs."""
+        own = self._start.message
+        files = own.files if is_handoff else ()
+        start = structs.replace(
+            self._start,
+            agent=granted.key or granted.name,
+            version=granted.version,
+            message=StartMessage(own.id, own.text if text is None else text, files),
+            model=None,
+            client_tools=(),
+            state=NOTHING,
+            settings={},
+        )
+        shared = Shared(
+            run=self._run,
+            steps=OpenSteps(),
+            agent=agent,
+            start=start,
+            depth=self._shared.depth + 1,
+            state=State(NOTHING, is_in_step),
+            has_own_text=text is not None,
+        )
+        return Turn(shared, granted.scope)
+
     # The user
 
     async def ask(self, message: str, choices: Sequence[str] | None = None, type: Any = None) -> Any:  # noqa: A002
@@ -441,6 +564,8 @@ class Turn(TurnFacts):
 
     async def steering(self) -> list[str]:
         """What the user has sent meanwhile, and the agent was not given yet."""
+        if not self.is_shown:  # it is for the agent that replies
+            return []
         return await self._take("steering", list[str])
 
     # The past
@@ -457,13 +582,16 @@ class Turn(TurnFacts):
         """The messages before the turn's own; `as_context`, with it, as a model would receive them."""
         if isinstance(limit, int) and limit < 1:
             raise ValueError(f"`limit` is at least 1, not {limit}.")
+        if not self.is_shown:  # all that it knows is what it was asked
+            return [user_message(self.text)] if as_context else []
         if as_context:
-            return await self._take("history", list[ModelMessageItem], limit=limit, as_context=True)
+            found = await self._take("history", list[ModelMessageItem], limit=limit, as_context=True)
+            return [*found, user_message(self.text)] if self._shared.has_own_text else found
         return await self._take("history", list[dict[str, Any]], limit=limit)
 
     async def _take(
         self,
-        what: Literal["steering", "history", "tools"],
+        what: Literal["steering", "history", "tools", "agents"],
         kind: Any,
         *,
         limit: int | None = None,
@@ -500,11 +628,15 @@ class Turn(TurnFacts):
     @property
     def state(self) -> dict[str, Any]:
         """What the agent keeps for the next turn of this branch; inside a step it can't be changed."""
-        return self._run.state.view()
+        return self._own_state.view()
 
     @state.setter
     def state(self, state: Mapping[str, Any]) -> None:
-        self._run.state.replace(state)
+        self._own_state.replace(state)
+
+    @property
+    def _own_state(self) -> State:
+        return self._run.state if self._shared.state is None else self._shared.state
 
     def scope(self, name: str) -> "Turn":
         """The same turn with keys of its own; as a context manager, also that of `current_turn()`."""
@@ -577,7 +709,7 @@ def step_key() -> str:
 
 def turn_of(run: FunctionRun) -> Turn:
     """The turn of a run, as its function is given it."""
-    turn = Turn(Shared(run, OpenSteps()))
+    turn = Turn(Shared(run=run, steps=OpenSteps(), agent=run.agent, start=run.start))
     _current_turn.set(turn)
     return turn
 

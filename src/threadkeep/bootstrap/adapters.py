@@ -83,9 +83,10 @@ async def open_adapters(
     embedder = build_embedder(settings)
     if embedder is not None:
         opened.push_async_callback(embedder.close)
-    programs = LocalPrograms(agents)
+    ours = built_in_programs(settings)
+    programs = LocalPrograms(agents, built_in=ours)
     opened.push_async_callback(programs.close)
-    built_in = LocalPrograms(built_in_programs(settings))
+    built_in = LocalPrograms(ours)
     opened.push_async_callback(built_in.close)
     return Adapters(
         store=store,

@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
-from threadkeep.agents import Agent
+from threadkeep.agents import Agent, Turn
+from threadkeep.agents.replies import Reply
+from threadkeep.domain.agent import ASKING_OTHERS, MOST_ROUNDS
 from threadkeep.settings import Settings
+from threadkeep.wire.programs import AgentDeclared
 
 
 def built_in_programs(_: Settings) -> Sequence[Agent]:
     """Those that every node has."""
-    return ()
+    return (Agent(_ask_others, AgentDeclared(ASKING_OTHERS, 1), ()),)
+
+
+async def _ask_others(turn: Turn) -> Reply:
+    """An agent without code whose model can call other agents."""
+    return await turn.reply_as_configured(turn.settings.get(MOST_ROUNDS, 0))

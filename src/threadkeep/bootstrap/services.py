@@ -252,6 +252,7 @@ async def _start_turns(settings: Settings, adapters: Adapters, parts: _Parts) ->
         parts.live_runs,
         patience_s=settings.agents_patience_s,
         pause_after_s=settings.agents_pause_after_s,
+        caps=caps,
     )
     starts = TurnStarts(store, node.runner, replies, code_replies, adapters.allowances, parts.creations, caps)
     within_hours = settings.resume_within_hours

@@ -92,7 +92,7 @@ def _line(part: Part) -> str:
             return f"(The user added: {part.text.strip()})"
         case FilePart(superseded=False) if part.file_name:
             return file_line(part.file_name, part.media_type, part.size)
-        case ToolCallPart(superseded=False):
+        case ToolCallPart(superseded=False, is_of_other_agent=False):
             return _call(part.call, MOST_ARGUMENT_CHARACTERS, MOST_RESULT_CHARACTERS)
         case _:
             return ""

@@ -108,7 +108,7 @@ class Rendering:
         iteration = 0
         sent_ids: dict[str, str] = {}
         for part in reply.parts:
-            if part.superseded:
+            if part.superseded or (isinstance(part, ToolCallPart) and part.is_of_other_agent):
                 continue
             if part.iteration != iteration:
                 yield from _model_call(blocks, results)
@@ -134,7 +134,7 @@ class Rendering:
 
     def _described(self, reply: Message) -> Iterator[str]:
         for part in reply.parts:
-            if part.superseded:
+            if part.superseded or (isinstance(part, ToolCallPart) and part.is_of_other_agent):
                 continue
             match part:
                 case TextPart(text=text) if not is_blank(text):

@@ -120,6 +120,8 @@ def is_in_context(message: Message) -> bool:
 def _counts(part: Part) -> bool:
     if isinstance(part, TextPart):
         return not part.superseded and not is_blank(part.text)
+    if isinstance(part, ToolCallPart) and part.is_of_other_agent:
+        return False
     return isinstance(part, CardPart | FilePart | ToolCallPart) and not part.superseded
 
 
@@ -291,7 +293,8 @@ def _result_forms(
 ) -> dict[str, Form]:
     parts = (it for message in path for it in message.parts if isinstance(it, ToolCallPart))
     whole = Form.WHOLE
-    calls = [(it.call, prior.get(it.call.sent_id, whole)) for it in parts if not it.superseded]
+    sent = (it for it in parts if not it.superseded and not it.is_of_other_agent)
+    calls = [(it.call, prior.get(it.call.sent_id, whole)) for it in sent]
     if sum(len(rendering.reads_as(form, call)) for call, form in calls) <= budget:
         # They fit: a character takes at most a token.
         return {call.sent_id: form for call, form in calls if form is not whole}

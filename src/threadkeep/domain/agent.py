@@ -21,6 +21,10 @@ DAY_S = 24 * 60 * 60
 
 BUILT_IN = "threadkeep:"
 """What the keys of our own programs begin with: no key of an agent in code has a colon."""
+ASKING_OTHERS = f"{BUILT_IN}asking-others"
+"""The program that runs agents without code whose models can call other agents."""
+MOST_ROUNDS = "mostRounds"
+"""What it knows of its agent: how often that asks its model at most."""
 
 _NO_SERVERS: Mapping[str, McpServer] = {}
 _NO_RULES: Mapping[str, ToolRule] = {}
@@ -110,6 +114,7 @@ Count = Annotated[int, Bounds(0, 1_000_000)]
 ANY_MODEL = "*"
 MOST_MODELS = 50
 MOST_MODEL_CHARACTERS = 200
+MOST_OTHERS = 20
 MOST_STARTERS = 6
 MOST_STARTER_CHARACTERS = 200
 
@@ -150,6 +155,8 @@ class AgentSettings:
     """The models that a user may choose for a message, besides the agent's own; `*` means any."""
     fallback_models: tuple[str, ...] = ()
     """The models to try in this order if the chosen one fails."""
+    agents: tuple[str, ...] = ()
+    """The agents that its model may call, by their ids; those in code also by their keys."""
     budget_month: str | float = "0.00"
     """How much all users together can spend on the agent's model calls in a month."""
     delete_after_days: Annotated[int, Bounds(0, MOST_DAYS)] = 0
@@ -173,6 +180,12 @@ class AgentSettings:
                 )
             for model in models:
                 check_line(model, f"settings.{param}", most=MOST_MODEL_CHARACTERS)
+        if len(self.agents) > MOST_OTHERS or len(set(self.agents)) < len(self.agents):
+            raise InvalidRequest(
+                f"`settings.agents` names at most {MOST_OTHERS} agents, each once.", param="settings.agents"
+            )
+        for other in self.agents:
+            check_line(other, "settings.agents", most=MOST_NAME_CHARACTERS)
         if len(self.starters) > MOST_STARTERS:
             raise InvalidRequest(
                 f"`settings.starters` can have at most {MOST_STARTERS} messages.", param="settings.starters"
@@ -339,12 +352,14 @@ class Agent:
     @property
     def program(self) -> str | None:
         """The key of the program that runs its turns: its own code, or one of ours; None if our loop does."""
-        return self.code.key if self.code is not None else None
+        if self.code is not None:
+            return self.code.key
+        return ASKING_OTHERS if self.settings.agents else None
 
     @property
     def program_settings(self) -> Mapping[str, Any]:
         """What a program of ours that runs its turns needs to know of it."""
-        return {}
+        return {MOST_ROUNDS: self.settings.max_iterations} if self.program == ASKING_OTHERS else {}
 
     @property
     def timeout_s(self) -> float:

@@ -141,6 +141,8 @@ class ToolCalled:
     """The model's name for the tool. Only the server needs it; clients never see it."""
     asks: bool = False
     """Whether it waits for the user before it runs."""
+    parent_id: str | None = None
+    """The step that ran the agent that called it, unless that is the turn's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +190,15 @@ class ToolResultStored:
 
 @dataclass(frozen=True, slots=True)
 class StepChanged:
-    """A step of an agent in code began or ended: one event each, with the same `step_id`."""
+    """A step of an agent in code began or ended: one event each, with the same `step_id`.
+
+    One of kind `agent` ran another agent, whose name is in `agent`; what that did has its id as `parent_id`.
+    """
 
     type: ClassVar[str] = "step"
     step_id: str
     name: str
-    kind: Literal["step", "stream"]
+    kind: Literal["step", "stream", "agent"]
     status: StepStatus
     title: str | None = None
     duration_ms: int | None = None

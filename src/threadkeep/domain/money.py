@@ -4,7 +4,8 @@ An amount is a whole number of trillionths of the currency's unit. A price per m
 decimals is then a whole number per token, and sums of costs are sums of whole numbers.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal, InvalidOperation
 
@@ -137,11 +138,25 @@ class Purpose(Choice):
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Whose budgets a model call counts against: its user's, its agent's, and its API key's."""
+    """Whose budgets a model call counts against: its user's, its agent's, and its API key's.
+
+    `within` are the agents that run that agent: the call counts against their budgets, too.
+    """
 
     user_id: UserId
     agent_id: AgentId | None
     key_id: str | None = None
+    within: tuple[AgentId, ...] = ()
+
+
+def nested_payer(payer: Payer, agents: Sequence[str]) -> Payer:
+    """Who pays for a call of an agent that others run: itself, then those, the payer's own agent last."""
+    if not agents:
+        return payer
+    first, *others = dict.fromkeys(AgentId(it) for it in agents)
+    if payer.agent_id is not None and payer.agent_id not in (first, *others):
+        others.append(payer.agent_id)
+    return replace(payer, agent_id=first, within=tuple(others))
 
 
 class BudgetScope(Choice):
@@ -203,12 +218,15 @@ class BudgetLimits:
     user_month: int | None = None
     agent_month: int | None = None
     key_month: int | None = None
+    within_month: tuple[int | None, ...] = ()
+    """Those of the agents that run the call's agent, in the order of `Payer.within`."""
 
     def budgets(self, payer: Payer, day: str) -> list[Budget]:
         """The budgets that a payer's calls of a day count against, in the order in which they are locked."""
         month = month_of(day)
         limited = (
             (BudgetScope.AGENT, payer.agent_id, month, self.agent_month),
+            *self._of_others(payer, month),
             (BudgetScope.KEY, payer.key_id, month, self.key_month),
             (BudgetScope.USER, payer.user_id, month, self.user_month),
             (BudgetScope.USER, payer.user_id, day, self.user_day),
@@ -219,8 +237,16 @@ class BudgetLimits:
             if id_ and limit is not None
         ]
 
+    def _of_others(self, payer: Payer, month: str) -> Iterator[tuple[BudgetScope, str, str, int | None]]:
+        """Those of the agents that run the call's agent, each once."""
+        seen = {payer.agent_id}
+        for agent_id, limit in zip(payer.within, self.within_month, strict=False):
+            if agent_id not in seen:
+                seen.add(agent_id)
+                yield BudgetScope.AGENT, agent_id, month, limit
+
     def __bool__(self) -> bool:
-        return self != NO_LIMITS
+        return replace(self, within_month=()) != NO_LIMITS or any(it is not None for it in self.within_month)
 
 
 NO_LIMITS = BudgetLimits()

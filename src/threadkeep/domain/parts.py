@@ -57,8 +57,15 @@ class ToolCallPart:
     approval: CallApproval | None = None
     client_request: CallApproval | None = None
     """Its decision doesn't repeat what the client returned: the call has it."""
+    parent_id: str | None = None
+    """The step that ran the agent that called it, unless that is the reply's own."""
     iteration: int = 0
     superseded: bool = False
+
+    @property
+    def is_of_other_agent(self) -> bool:
+        """Whether another agent called it on the way: models of later turns don't receive it."""
+        return self.parent_id is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -359,7 +359,7 @@ class Folding:
             refs=body.refs,
         )
         self._calls[body.tool_call_id] = len(self._parts)
-        self._parts.append(ToolCallPart(call=call, iteration=self._iteration))
+        self._parts.append(ToolCallPart(call=call, parent_id=body.parent_id, iteration=self._iteration))
 
     def _resulted(self, body: ToolResultStored) -> None:
         at = self._calls[body.tool_call_id]

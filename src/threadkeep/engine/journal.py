@@ -112,6 +112,8 @@ class CallPaid(Struct, frozen=True, omit_defaults=True, tag="paid"):
     """What the program says that it cost."""
     call: str = ""
     """The step that made the call; empty of one that the program made itself."""
+    agents: tuple[str, ...] = ()
+    """Whom it is charged to if not to the turn's own agent: the one that made it, then those that run it."""
 
 
 class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
@@ -128,6 +130,10 @@ class StepBegun(Struct, frozen=True, omit_defaults=True, tag="step"):
     """Of a call; that of a step is in the event that shows it."""
     is_reserved: bool = False
     """Of a model call: whether a budget has set aside what it may cost, which is charged if it is cut off."""
+    parent_id: str | None = None
+    """The step that is the agent in which it happened, unless that is the turn's own."""
+    agent_id: str | None = None
+    """The agent that it runs, if that is what was claimed."""
 
 
 StepStatus = Literal["ok", "error", "cancelled", "unknown"]

@@ -7,16 +7,25 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast
 
+import msgspec
 from msgspec import Raw
 
 from threadkeep.domain.events import ApprovalRequest, Done, StepChanged, TurnEvent
 from threadkeep.domain.parts import Part, QuestionPart, StepPart, StepStatus, ToolCallPart
 from threadkeep.domain.tool_call import ToolCall, ToolCallStatus
+from threadkeep.engine.code.nested import agents_above
 from threadkeep.engine.journal import CodeStarted, JournalEntry, ReplayDiverged, StepBegun, StepEnded
+from threadkeep.wire.claim_keys import AGENT_END
 from threadkeep.wire.programs import Effect, ProgramError
 
-StepKind = Literal["step", "model", "tool", "question"]
-_KINDS: dict[str, StepKind] = {"step": "step", "model": "model", "tool": "tool", "question": "question"}
+StepKind = Literal["step", "model", "tool", "question", "agent"]
+_KINDS: dict[str, StepKind] = {
+    "step": "step",
+    "model": "model",
+    "tool": "tool",
+    "question": "question",
+    "agent": "agent",
+}
 """Of what a program claims; the others are no steps: what it takes from the turn, and saved points."""
 ASK = "ask"
 """The name of all questions: what they ask is their title."""
@@ -46,6 +55,8 @@ class RecordedStep:
     """Where the result is, if it is large."""
     error: ProgramError | None = None
     is_hidden: bool = False
+    agents: tuple[str, ...] = ()
+    """The other agents inside which it happened, by their ids, the innermost first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +121,18 @@ class StepRecorder:
                 before = self._steps.get(entry.key)
                 self._steps[entry.key] = _Step(entry, before.at if before else self._at)
             case StepEnded():
-                if (step := self._steps.get(entry.key)) is not None:
-                    step.ended = entry
+                self._end(entry)
             case _:
                 pass
+
+    def _end(self, ended: StepEnded) -> None:
+        """The end of a step; an agent that one ran has begun then, and its own end comes later."""
+        if (step := self._steps.get(ended.key)) is not None:
+            if step.begun.kind != "agent" or ended.status != "ok":
+                step.ended = ended
+        elif (step := self._steps.get(ended.key.removesuffix(AGENT_END))) is not None:
+            is_cancelled = ended.status == "ok" and bytes(ended.value) == b"null"
+            step.ended = msgspec.structs.replace(ended, status="cancelled") if is_cancelled else ended
 
     def steps(self, *, is_over: bool) -> RecordedSteps:
         """The steps so far; `is_over` says that the turn has ended, and what has no end won't get one."""
@@ -133,13 +152,22 @@ class StepRecorder:
             effect=begun.effect,
             attempt=begun.attempt,
             title=begun.title,
+            agent=begun.title if begun.kind == "agent" else None,
+            parent_id=begun.parent_id,
+            agents=self._agents_above(begun.key),
             is_hidden=begun.kind == "step" and shown is None,
         )
         if begun.kind == "question":
             recorded = replace(recorded, title=self._asked.get(self.request_id(f"ask/{begun.key}")))
         if shown is not None:
-            recorded = replace(recorded, title=shown.title, agent=shown.agent, parent_id=shown.parent_id)
+            recorded = replace(recorded, title=shown.title, agent=shown.agent)
         return recorded if step.ended is None else _with_end(recorded, step.ended)
+
+    def _agents_above(self, key: str) -> tuple[str, ...]:
+        def known(scope: str) -> StepBegun | None:
+            return step.begun if (step := self._steps.get(scope)) is not None else None
+
+        return tuple(it.agent_id or "" for it in agents_above(key.rpartition("/")[0], known))
 
 
 def name_of(begun: StepBegun) -> str:
@@ -181,7 +209,7 @@ def _of_part(part: Part) -> RecordedStep | None:
                 number=0,
                 step_id=part.step_id,
                 name=part.name,
-                kind="step",
+                kind="step" if part.agent is None else "agent",
                 status=part.status,
                 started_at=part.at,
                 title=part.title,
@@ -190,7 +218,7 @@ def _of_part(part: Part) -> RecordedStep | None:
                 duration_ms=part.duration_ms,
             )
         case ToolCallPart(call=call):
-            return _of_call(call)
+            return replace(_of_call(call), parent_id=part.parent_id)
         case QuestionPart():
             decided = part.decision
             return RecordedStep(

@@ -204,7 +204,7 @@ def _of_part(part: Part, now: int, calls: _Calls) -> tuple[Sequence[_Timed], Seq
 
 def _of_call(part: ToolCallPart, calls: _Calls) -> tuple[Sequence[_Timed], Sequence[_Timed]]:
     call = part.call
-    begins: list[_Timed] = [(call.created_at, _called(call, asks=part.approval is not None))]
+    begins: list[_Timed] = [(call.created_at, _called(part))]
     ends: list[_Timed] = []
     for kind, asked in (
         (ApprovalKind.TOOL, part.approval),
@@ -263,7 +263,8 @@ def _response(request_id: str, decision: Decision) -> ApprovalResponse:
     return ApprovalResponse(request_id, decision.action, decision.scope, decision.arguments, decision.content)
 
 
-def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
+def _called(part: ToolCallPart) -> ToolCalled:
+    call = part.call
     refs = {name: ref for name, ref in call.refs.items() if name == "arguments"}
     return ToolCalled(
         tool_call_id=call.tool_call_id,
@@ -272,7 +273,8 @@ def _called(call: ToolCall, *, asks: bool) -> ToolCalled:
         arguments=call.arguments,
         refs=refs,
         model_name=call.model_name,
-        asks=asks,
+        asks=part.approval is not None,
+        parent_id=part.parent_id,
     )
 
 

@@ -36,7 +36,7 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import TurnId, new_uuid
 from threadkeep.domain.ledger import Charge
-from threadkeep.domain.money import Cost, Payer, Purpose, day_of
+from threadkeep.domain.money import Cost, Payer, Purpose, day_of, nested_payer
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.fold import Folding
@@ -191,9 +191,10 @@ class TurnLog:
         """The ledger's row of a model call, in the period in which it was made."""
         paid, self._paid = self._paid, None
         called_at = paid.at if paid else self.called_at or reported_at
+        payer = self._payer if paid is None else nested_payer(self._payer, paid.agents)
         return Charge(
             id=new_uuid(),
-            payer=self._payer,
+            payer=payer,
             purpose=Purpose.TURN,
             model=reported.model,
             usage=reported.usage,

@@ -5,7 +5,8 @@ Some are built in: programs of ours that run the turns of agents without code of
 operator sees them among the workers. A turn that needs one has its key, which begins with `BUILT_IN`, and its
 version, so that during a rolling deploy it waits for a node that has it. What it must know of its agent is in
 the `settings` of its start. They have a thread of their own, which starts with the first of their turns:
-code of the operator that blocks doesn't keep them from running.
+code of the operator that blocks doesn't keep them from running. Only one that runs other agents is started
+where the operator's are, if there are any: it may run those.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from threadkeep.clock import monotonic
-from threadkeep.domain.agent import ABSENT, BUILT_IN, BlockedLoop, Code, Served, WorkerState
+from threadkeep.domain.agent import ABSENT, ASKING_OTHERS, BUILT_IN, BlockedLoop, Code, Served, WorkerState
 from threadkeep.domain.turn import TurnCode
 from threadkeep.engine.code.programs import ProgramRun, Programs
 from threadkeep.storage.code.programs import SqlPrograms
@@ -76,7 +77,9 @@ class NodePrograms:
 
     def start(self, start: Start) -> ProgramRun:
         """Runs a program for a turn."""
-        programs = self._built_in if start.agent.startswith(BUILT_IN) else self._programs
+        runs_others = start.agent == ASKING_OTHERS and bool(self._open)  # they may be the operator's
+        is_ours = start.agent.startswith(BUILT_IN) and not runs_others
+        programs = self._built_in if is_ours else self._programs
         if programs is None:
             raise ProgramLost(f"Agent {start.agent!r} doesn't run here.")
         return programs.start(start)

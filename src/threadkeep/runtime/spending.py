@@ -32,6 +32,7 @@ from threadkeep.domain.money import (
     day_of,
     end_of,
     month_of,
+    nested_payer,
     parse_amount,
 )
 from threadkeep.domain.turn import HeldRun, Turn
@@ -161,6 +162,19 @@ class Spending:
                 self._charged(charge.model, charge.usage.cost)
         payer = Payer(user.id, agent.id, held.turn.key_id)
         return ProgramAccount(self, held, payer, await self._limits_of_turn(user, held.turn, agent))
+
+    async def of_nested(
+        self, user: User, held: HeldTurn, own: Agent, agents: Sequence[Agent]
+    ) -> "ProgramAccount":
+        """Pays for the calls of an agent inside such a turn: the first of these, which the next one runs, and
+        so on. They count against the budgets of all of them, and of the turn's own.
+        """
+        ids = [it.id for it in agents]
+        payer = nested_payer(Payer(user.id, own.id, held.turn.key_id), ids)
+        by_id = {it.id: it for it in (*agents, own)}
+        limits = await self._limits_of_turn(user, held.turn, agents[0])
+        within = tuple(self.limits_of(by_id[it]).agent_month for it in payer.within)
+        return ProgramAccount(self, held, payer, replace(limits, within_month=within), agents=tuple(ids))
 
     async def of_outside_call(self, run: HeldRun, agent: Agent, report: ReportUsage) -> "OutsideAccount":
         """Pays for a call that a program's own SDK makes while it runs."""
@@ -406,31 +420,50 @@ class TurnAccount(Account):
 class ProgramAccount:
     """Pays for the model calls of a program's turn; each has an account of its own."""
 
-    def __init__(self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits) -> None:
+    def __init__(
+        self,
+        spending: Spending,
+        held: HeldTurn,
+        payer: Payer,
+        limits: BudgetLimits,
+        *,
+        agents: tuple[str, ...] = (),
+    ) -> None:
         self._spending = spending
         self._held = held
         self._payer = payer
         self._limits = limits
+        self._agents = agents
+        """The agents inside the turn whose calls these are, the innermost first."""
 
     def of_call(self, name: str) -> "CallAccount":
         """Pays for one call, which has this name in the turn, with all that it takes to get a reply."""
-        return CallAccount(self._spending, self._held, self._payer, self._limits, name)
+        return CallAccount(self._spending, self._held, self._payer, self._limits, name, self._agents)
 
     def own_call(self, cost: str | None) -> CallPaid:
         """A call that the program made itself just now, with what it says that it cost."""
         reported = None if cost is None else self._spending.cost(parse_amount(cost))
-        return CallPaid(new_uuid(), self._spending.now, is_reported=True, reported_cost=reported)
+        return CallPaid(
+            new_uuid(), self._spending.now, is_reported=True, reported_cost=reported, agents=self._agents
+        )
 
 
 class CallAccount(Account):
     """Pays for one model call of a program's turn, whose log charges it when it stores its usage."""
 
     def __init__(
-        self, spending: Spending, held: HeldTurn, payer: Payer, limits: BudgetLimits, name: str
+        self,
+        spending: Spending,
+        held: HeldTurn,
+        payer: Payer,
+        limits: BudgetLimits,
+        name: str,
+        agents: tuple[str, ...] = (),
     ) -> None:
         super().__init__(spending, payer, Purpose.TURN, limits)
         self._held = held
         self._name = name
+        self._agents = agents
         self._made = 0
 
     @property
@@ -438,7 +471,8 @@ class CallAccount(Account):
         """What was reserved for the last attempt, and when."""
         if self._call is None:
             return None
-        return CallPaid(self._call.id, self._called_at or self._call.at, call=self._name)
+        at = self._called_at or self._call.at
+        return CallPaid(self._call.id, at, call=self._name, agents=self._agents)
 
     async def _begun(self) -> PaidCall:
         self._made += 1

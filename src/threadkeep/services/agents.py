@@ -16,7 +16,13 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import Conversation
-from threadkeep.domain.errors import AgentNotFound, Conflict, Forbidden, PreconditionFailed
+from threadkeep.domain.errors import (
+    AgentNotFound,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    PreconditionFailed,
+)
 from threadkeep.domain.guide import GUIDE_ID, GUIDE_MODEL
 from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.mcp import GUIDE
@@ -106,6 +112,7 @@ class Agents:
         A file's name is that of one agent: Conflict if the user has one, perhaps since a moment ago.
         """
         agent = await self.checked(user, draft)
+        await self._check_others(user, draft, None)
         if applied:
             agent = replace(agent, applied_version=agent.version)
         await self.add(user, agent, "create", {"name": agent.name}, name_once=applied)
@@ -187,6 +194,8 @@ class Agents:
         `applied` if a file describes the agent as it then is.
         """
         default = await self.default()
+        current = await self.get_open(user, agent_id)
+        await self._check_others(user, revise(current), current)
 
         def change(agent: Agent) -> Agent:
             agent.check_open_to(user)
@@ -212,11 +221,34 @@ class Agents:
     ) -> tuple[Agent, Agent]:
         """An agent as it is, and as a valid change would make it. Stores nothing."""
         agent = await self.get_open(user, agent_id)
+        await self._check_others(user, revise(agent), agent)
         return agent, self._revised(user, agent, revise(agent), await self.default())
 
     def makes_token_due(self, agent: Agent) -> bool:
         """Whether saving this agent would make the server require its token."""
         return agent.settings.runs_programs and self._is_token_due()
+
+    async def _check_others(self, user: User, draft: AgentDraft, agent: Agent | None) -> None:
+        """Refuses agents to call that the user may not use. One that was named before may be gone since."""
+        before = agent.settings.agents if agent is not None else ()
+        if draft.settings.agents and agent is not None and agent.code is not None:
+            raise InvalidRequest(
+                "An agent in code calls other agents itself: `turn.agent(…)`.", param="settings.agents"
+            )
+        for named in draft.settings.agents:
+            other = await self.named(named)
+            if named in before:
+                continue
+            if other is None or not other.is_visible_to(user):
+                raise InvalidRequest(f"There is no agent {named!r}.", param="settings.agents")
+            if agent is not None and other.id == agent.id:
+                raise InvalidRequest("An agent can't call itself.", param="settings.agents")
+
+    async def named(self, name: str) -> Agent | None:
+        """An agent by its id, or by its key if it is in code; the caller decides who may see it."""
+        if is_uuid(name):
+            return await self._store.agents.get(AgentId(name.lower()))
+        return await self._store.agents.of_code(name)
 
     def _revised(self, user: User, agent: Agent, draft: AgentDraft, default: Agent) -> Agent:
         """An agent with a valid draft's fields."""

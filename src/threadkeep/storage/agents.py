@@ -41,6 +41,7 @@ _LOCK = Statement(_BY_ID, locks="FOR UPDATE")
 _LOCK_CODE = Statement(
     f"SELECT {_COLUMNS} FROM tk_agents WHERE code_key = :key AND code_key IS NOT NULL", locks="FOR UPDATE"
 )
+_GET_BY_CODE = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE code_key = :key AND code_key IS NOT NULL")
 # A unique index allows only one.
 _GET_DEFAULT = Statement(f"SELECT {_COLUMNS} FROM tk_agents WHERE is_default")
 # The key stays for ever. A trigger takes what hides an agent and leaves its version for a node of the version
@@ -139,6 +140,11 @@ class SqlAgents:
     async def get(self, agent_id: AgentId) -> Agent | None:
         """An agent, deleted or not; the caller decides who may see it."""
         rows = await self._database.fetch(_GET(id=agent_id))
+        return self._agent(rows[0]) if rows else None
+
+    async def of_code(self, key: str) -> Agent | None:
+        """The agent that is a program, by its key; deleted or not."""
+        rows = await self._database.fetch(_GET_BY_CODE(key=key))
         return self._agent(rows[0]) if rows else None
 
     async def get_with_main(

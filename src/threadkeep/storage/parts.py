@@ -85,6 +85,7 @@ class _ToolCall(_Kept, tag="tool_call", kw_only=True):
     id: str
     approval: _Approval | None = None
     client_request: _Approval | None = None
+    parent_id: str | None = None
 
     def part(self, content: str, calls: Calls) -> Part | None:
         call = calls.get(self.id)
@@ -94,6 +95,7 @@ class _ToolCall(_Kept, tag="tool_call", kw_only=True):
             call=call,
             approval=_call_approval(self.approval),
             client_request=_call_approval(self.client_request),
+            parent_id=self.parent_id,
             iteration=self.iteration,
             superseded=self.superseded,
         )
@@ -252,6 +254,7 @@ def _keep(part: Part, begins: Iterator[int]) -> _AnyKept:
                 id=part.call.tool_call_id,
                 approval=_approval(part.approval),
                 client_request=_approval(part.client_request),
+                parent_id=part.parent_id,
                 **common,
             )
         case CardPart():

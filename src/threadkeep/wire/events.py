@@ -86,7 +86,7 @@ def _further_fields(body: EventBody) -> object:
         case ApprovalResponse():
             return _without_empty(body, "scope", "arguments", "content")
         case ToolCalled():
-            return _without_empty(body, "asks")
+            return _without_empty(body, "asks", "parent_id")
         case Retrieval():
             hits = [_present(hit, "url", "file_name") for hit in body.hits]
             return _without_empty(body, "tool_call_id") | {"hits": hits}

@@ -103,6 +103,10 @@ class ToolCallPartView(View, frozen=True, kw_only=True, omit_defaults=True, tag=
     client_request: Annotated[
         CallApprovalView | UnsetType, Meta(description="The request to the client to run the tool.")
     ] = UNSET
+    parent_id: Annotated[
+        str | UnsetType,
+        Meta(description="The step that ran the agent that called it, if that is another one."),
+    ] = UNSET
     superseded: Superseded = False
 
 
@@ -341,6 +345,7 @@ def _tool_call_view(part: ToolCallPart) -> ToolCallPartView:
         artifact_ids=call.artifact_ids or UNSET,
         approval=UNSET if part.approval is None else _approval_view(part.approval),
         client_request=UNSET if part.client_request is None else _approval_view(part.client_request),
+        parent_id=UNSET if part.parent_id is None else part.parent_id,
         superseded=part.superseded,
     )
 

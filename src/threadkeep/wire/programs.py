@@ -16,7 +16,7 @@ class ProgramLost(Exception):
 
 Effect = Literal["read", "idempotent", "write"]
 StepAccess = Literal["allow", "ask"]
-ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
+ClaimKind = Literal["step", "tool", "model", "question", "take", "save", "agent", "agent_end"]
 """What a claim asks for, as it is recorded."""
 
 
@@ -254,13 +254,13 @@ class AskClaim(Struct, frozen=True, omit_defaults=True, tag="ask"):
 class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
     """Something that only the server knows, as it was when it was first taken.
 
-    The value of `steering` is a list of texts; of `tools`, of `ServerTool`; of `history`, of messages as
-    clients have them, before the turn's own; or `as_context`, of `ModelMessageItem` as a model would receive
-    them, whose last one is the turn's own message with its files.
+    The value of `steering` is a list of texts; of `tools`, of `ServerTool`; of `agents`, of `OfferedAgent`;
+    of `history`, of messages as clients have them, before the turn's own; or `as_context`, of
+    `ModelMessageItem` as a model would receive them, whose last one is the turn's own message with its files.
     """
 
     id: int
-    what: Literal["steering", "history", "tools"]
+    what: Literal["steering", "history", "tools", "agents"]
     scope: str = ""
     limit: int | None = None
     as_context: bool = False
@@ -300,6 +300,31 @@ class SaveClaim(Struct, frozen=True, omit_defaults=True, tag="save"):
     """Whether the function has looked at the scope's saved point, and so may start from it."""
 
 
+class AgentClaim(Struct, frozen=True, omit_defaults=True, tag="agent"):
+    """Another agent is to run inside this turn; the value is an `AgentGranted`."""
+
+    id: int
+    agent: str
+    """Its key if it is in code, else its id."""
+    text: str
+    """What it is asked."""
+    scope: str = ""
+    is_handoff: bool = False
+    """Whether what it says is the turn's reply."""
+
+
+class AgentDone(Struct, frozen=True, omit_defaults=True, tag="agent_end"):
+    """Such an agent has replied or failed; with neither, the code has cancelled it. The value is its reply,
+    a `ModelReply`.
+    """
+
+    id: int
+    scope: str
+    """The one that was granted."""
+    value: Raw = NOTHING
+    error: ProgramError | None = None
+
+
 class End(Struct, frozen=True, omit_defaults=True, tag="end"):
     """The function has returned, raised, or been cancelled."""
 
@@ -330,9 +355,21 @@ FromProgram = (
     | TakeClaim
     | UsageClaim
     | SaveClaim
+    | AgentClaim
+    | AgentDone
     | End
 )
-Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | UsageClaim | SaveClaim
+Claim = (
+    StepClaim
+    | ModelClaim
+    | CallClaim
+    | AskClaim
+    | TakeClaim
+    | UsageClaim
+    | SaveClaim
+    | AgentClaim
+    | AgentDone
+)
 
 
 MOST_OPEN_CLAIMS = 100
@@ -478,6 +515,9 @@ BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
 MODEL_FAILED = "MODEL_FAILED"
 OUTPUT_INVALID = "OUTPUT_INVALID"
 TOOL_FAILED = "TOOL_FAILED"
+AGENT_UNUSABLE = "AGENT_UNUSABLE"
+AGENT_ABSENT = "AGENT_ABSENT"
+"""Of a run that needs another agent in code, which this process doesn't have."""
 RESULT_INVALID = "STEP_RESULT_INVALID"
 RESULT_TOO_LARGE = "STEP_RESULT_TOO_LARGE"
 STEP_LIMIT = "STEP_LIMIT"
@@ -520,3 +560,25 @@ class ServerTool(Struct, frozen=True, omit_defaults=True):
     description: str
     parameters: dict[str, Any]
     is_run_by_client: bool = False
+
+
+class AgentGranted(Struct, frozen=True, omit_defaults=True):
+    """The value of an agent's claim: what is to run, and the scope of what it does."""
+
+    scope: str
+    name: str
+    """Its name for people."""
+    key: str | None = None
+    """Of an agent in code; all others run as our loop does."""
+    version: int = 1
+    """Of the code that began."""
+    most_rounds: int = 0
+    """How often an agent without code asks its model at most; 0 means as often as any."""
+
+
+class OfferedAgent(Struct, frozen=True):
+    """An agent that a model may call."""
+
+    id: str
+    name: str
+    description: str

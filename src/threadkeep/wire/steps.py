@@ -24,8 +24,8 @@ class StepView(View, frozen=True, kw_only=True, omit_defaults=True):
     name: Annotated[str, Meta(description="A name in the code; of questions, `ask`.")]
     title: Annotated[str | None, Meta(description="What its user sees. Null for admins.")]
     kind: Annotated[
-        Literal["step", "model", "tool", "question"],
-        Meta(description="What the step does: runs code, calls a model or tool, or asks."),
+        Literal["step", "model", "tool", "question", "agent"],
+        Meta(description="What the step does: runs code or another agent, calls a model or tool, or asks."),
     ]
     status: Annotated[
         StepStatus, Meta(description="`unknown`: it was cut off, and may or may not have taken effect.")

@@ -206,6 +206,13 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
     fallback_models: Annotated[
         Sequence[str], Meta(description="The models to try, in this order, if the chosen one fails.")
     ]
+    agents: Annotated[
+        Sequence[str],
+        Meta(
+            description="The agents that its model can call as tools, by id, or by key if they are in code. "
+            "Each user's turns call only those that this user may use."
+        ),
+    ] = ()
     budget_month: Annotated[
         str,
         Meta(

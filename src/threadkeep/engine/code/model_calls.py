@@ -20,6 +20,7 @@ from threadkeep.domain.message import Usage
 from threadkeep.domain.outputs import check_output_schema
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.means import AgentMeans, AskedFirst
 from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import VoiceTaken
@@ -64,12 +65,13 @@ class ModelCalls:
         """Asks a model; the reply, or why there is none, is recorded with what it cost."""
         code = self._code
         begun = code.begun(open_, "model", "model", "idempotent")
-        spending = code.around.spending(begun.step_id)
+        means = await code.agents.means(claim.scope)
+        spending = means.spending(begun.step_id)
         begun = replace(begun, is_reserved=spending.is_limited)
         code.voices.restart(begun.step_id)
         code.outlet.emit(begun)
         try:
-            models = code.around.models(claim.model)
+            models = means.models(claim.model)
         except ThreadkeepError as exc:
             code.end(self._failed(open_, exc))
             return
@@ -77,8 +79,8 @@ class ModelCalls:
         asking = ModelAsking(models, spending, unreported=None)
         try:
             if claim.server_tools:
-                await self._tools.open()
-            request = self._asked(claim)
+                await self._tools.open(claim.scope)
+            request = self._asked(claim, means, await means.first())
             code.outlet.emit(code.receipts.receipt(number, asking.model, request))
             reply = await self._reply(claim, begun, asking, await self._with_files(request))
             ended = await code.ok(open_, reply, is_progress=True)
@@ -171,13 +173,13 @@ class ModelCalls:
                         pass
         raise AssertionError("a reply ends with its call")
 
-    def _asked(self, claim: ModelClaim) -> ModelRequest:
+    def _asked(self, claim: ModelClaim, means: AgentMeans, first: AskedFirst) -> ModelRequest:
         """What a model is asked, without the contents of files."""
         tools = [ToolSpec(it.name, it.description, it.parameters) for it in claim.tools]
         if claim.server_tools:
             names = {it.name for it in tools}
-            tools += [it for it in self._code.around.tools.specs if it.name not in names]
-        system = claim.system
+            tools += [it for it in means.tools.specs if it.name not in names]
+        system = "\n\n".join(filter(None, (first.system, claim.system)))
         if claim.output is not None:
             system = asking_for(check_output_schema(claim.output, "output"), system)
         return ModelRequest(
@@ -185,8 +187,8 @@ class ModelCalls:
             system=system,
             messages=tuple(map(_message, claim.messages)),
             tools=tuple(tools),
-            temperature=claim.temperature,
-            max_tokens=claim.max_tokens,
+            temperature=first.temperature if claim.temperature is None else claim.temperature,
+            max_tokens=min(filter(None, (first.max_tokens, claim.max_tokens)), default=None),
             output=claim.output,
             cache_key=self._code.turn.conversation_id,
         )

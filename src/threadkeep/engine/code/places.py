@@ -6,6 +6,8 @@ import msgspec
 
 from threadkeep.wire.programs import (
     AMBIGUOUS,
+    AgentClaim,
+    AgentDone,
     AskClaim,
     CallClaim,
     Claim,
@@ -16,6 +18,9 @@ from threadkeep.wire.programs import (
     TakeClaim,
     UsageClaim,
 )
+
+AGENT_HASH = 16
+"""How much of a hash an agent's key has: it is part of all keys of what that does."""
 
 
 def place_of(claim: Claim) -> tuple[str, str, str]:
@@ -35,6 +40,10 @@ def place_of(claim: Claim) -> tuple[str, str, str]:
             return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
         case SaveClaim():
             return claim.scope, "save", ""
+        case AgentClaim():
+            return claim.scope, f"agent:{claim.agent}", _hash((claim.text, claim.is_handoff))[:AGENT_HASH]
+        case AgentDone():
+            return claim.scope, "agent_end", ""
 
 
 def ambiguous(claim: Claim) -> Refused:

@@ -64,7 +64,9 @@ async def ask(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
     if open_.key not in code.state.begun:
         code.outlet.emit(begun)
     try:
-        decision, response = await _question_of(claim, open_).ask(code)
+        decision, response = await _question_of(claim, open_, code.named(claim.scope, claim.message)).ask(
+            code
+        )
     except asyncio.CancelledError:
         if open_.is_given_up:
             await give_up_question(code, claim, open_)
@@ -75,15 +77,15 @@ async def ask(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
 
 async def give_up_question(code: RunningCode, claim: AskClaim, open_: OpenClaim) -> None:
     """Ends a question to which the program no longer wants an answer."""
-    expired = await _question_of(claim, open_).withdraw(code)
+    expired = await _question_of(claim, open_, claim.message).withdraw(code)
     code.end(code.failed(open_, None, status="cancelled"), *expired)
 
 
-def _question_of(claim: AskClaim, open_: OpenClaim) -> Question:
+def _question_of(claim: AskClaim, open_: OpenClaim, message: str) -> Question:
     is_form = claim.schema is not None and claim.schema.get("type") == "object"
     return Question(
         subject=f"ask/{open_.key}",
         kind=ApprovalKind.ELICITATION if is_form else ApprovalKind.QUESTION,
-        message=claim.message,
+        message=message,
         schema=claim.schema,
     )

@@ -25,6 +25,7 @@ from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.engine.call_state import CallState
 from threadkeep.engine.code import codes
+from threadkeep.engine.code.nested import agents_above
 from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import tokens_written
 from threadkeep.engine.journal import (
@@ -55,6 +56,8 @@ class UnpaidCall:
     """About when it was made."""
     written_tokens: int
     """How much of its reply is in the log."""
+    agents: tuple[str, ...] = ()
+    """The agents in whose scope it was made, the innermost first, without the turn's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +264,10 @@ class ReplayingCode:
         )
 
     def _unpaid_calls(self, parts: Sequence[Part]) -> Iterator[UnpaidCall]:
-        models = dict.fromkeys(it.step_id for it in self._begun.values() if it.kind == "model")
-        for number, step_id in enumerate(models, 1):
+        models = {it.step_id: key for key, it in self._begun.items() if it.kind == "model"}
+        for number, (step_id, key) in enumerate(models.items(), 1):
             if step_id in self._unpaid:
                 iteration, _ = self._spoke.get(step_id, (0, 0))
                 written = tokens_written(iteration, parts) if iteration else 0
-                yield UnpaidCall(step_id, number, self._unpaid[step_id], written)
+                agents = tuple(it.agent_id or "" for it in agents_above(key, self._begun.get))
+                yield UnpaidCall(step_id, number, self._unpaid[step_id], written, agents)

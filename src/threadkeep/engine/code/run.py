@@ -27,6 +27,7 @@ from threadkeep.domain.text import storable
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.batch import Paused
 from threadkeep.engine.code import codes
+from threadkeep.engine.code.agents import AgentCalls
 from threadkeep.engine.code.attachments import Attachments
 from threadkeep.engine.code.claims import Diverged, OpenClaim
 from threadkeep.engine.code.deliveries import Deliveries
@@ -47,6 +48,7 @@ from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.wire.programs import (
+    AGENT_ABSENT,
     BUDGET_EXCEEDED,
     MODEL_FAILED,
     MOST_OPEN_CLAIMS,
@@ -54,6 +56,8 @@ from threadkeep.wire.programs import (
     OUTCOME_UNKNOWN,
     OUTPUT_INVALID,
     Ack,
+    AgentClaim,
+    AgentDone,
     AskClaim,
     CallClaim,
     Cancel,
@@ -193,6 +197,7 @@ class _Serving:
         self._tools = ToolCalls(code, self._steps)
         self._models = ModelCalls(code, self._tools)
         self._takes = Takes(code, self._tools)
+        self._agents = AgentCalls(code)
         self._attachments = Attachments(code)
         self._shown = ShownOutput(code.state.shown)
         self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
@@ -299,6 +304,7 @@ class _Serving:
     def last_events(self, end: Terminal) -> Iterator[EventBody]:
         """The turn's end, after closing what it leaves open."""
         yield from self._steps.left_open()
+        yield from self._agents.left_open()
         yield from last_events(
             end,
             open_calls=self._tools.open_calls,
@@ -336,7 +342,7 @@ class _Serving:
                 case Settled(re):
                     self._deliveries.note_settled(re)
                 case UsageClaim(step=int()):
-                    self._takes.note_usage(message)
+                    await self._takes.note_usage(message)
                 case SaveClaim():
                     if message.is_read:
                         self._code.claims.pass_saved_point(message.scope)
@@ -415,6 +421,10 @@ class _Serving:
                     await self._takes.take(claim, open_)
                 case UsageClaim():
                     await self._takes.usage(claim, open_)
+                case AgentClaim():
+                    await self._agents.begin(claim, open_)
+                case AgentDone():
+                    await self._agents.end(claim, open_)
                 case SaveClaim():
                     pass
 
@@ -457,6 +467,8 @@ class _Serving:
             output = msgspec.json.decode(end.output) if bytes(end.output) else None
             return completed(self._code.turn, stop_reason="end_turn", has_spoken=True, output=output)
         message = storable(end.error.message) if end.error else AGENT_FAILED
+        if end.code == AGENT_ABSENT:
+            return Failed(AGENT_ABSENT, message, retryable=True)
         if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:

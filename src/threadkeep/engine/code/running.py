@@ -10,15 +10,17 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from threadkeep.clock import monotonic
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text, UsageReported
 from threadkeep.domain.text import is_blank
-from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import Claims, OpenClaim
+from threadkeep.engine.code.means import AgentMeans, OtherAgents
+from threadkeep.engine.code.nested import NestedAgents
 from threadkeep.engine.code.outlet import Outlet
 from threadkeep.engine.code.outside_calls import OutsideCalls
 from threadkeep.engine.code.programs import ProgramRun
@@ -29,15 +31,10 @@ from threadkeep.engine.journal import CallPaid, JournalEntry, StepBegun, StepEnd
 from threadkeep.engine.large_values import MOST_INLINE_BYTES, MOST_VALUE_BYTES
 from threadkeep.engine.loop import LoadContents, Together, TurnLimits
 from threadkeep.engine.outputs import CheckOutput
-from threadkeep.engine.spending import ModelSpending
 from threadkeep.engine.steering import Steering
 from threadkeep.engine.stop import Stop
 from threadkeep.engine.timer import TurnTimer
-from threadkeep.engine.tools import Toolbox
-from threadkeep.engine.turn_models import TurnModels
-from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.engine.user_requests import UserRequests
-from threadkeep.ports.tools import ToolSession
 from threadkeep.wire.programs import (
     NOTHING,
     RESULT_INVALID,
@@ -66,22 +63,14 @@ History = Callable[[int | None, bool], Awaitable[Sequence[Mapping[str, Any]]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeSurroundings:
+class CodeSurroundings(AgentMeans):
     """What a program's turn is run with: models, tools, limits, who pays, files, signals."""
 
     program: ProgramRun
-    models: Callable[[str | None], TurnModels]
-    """The models for one call: the one that the program names, or its turn's."""
-    spending: Callable[[str], ModelSpending]
-    """Who pays for one call, by its name in the turn."""
+    agents: OtherAgents
+    """Those that it can run."""
     outside: OutsideCalls = field(default_factory=OutsideCalls)
     """The calls that the program's own SDK makes through us."""
-    own_call: Callable[[str | None], CallPaid]
-    """What the ledger notes of a call that the program made itself, with the cost that it names."""
-    tools: TurnTools
-    toolbox: Callable[[ToolSession | None], Toolbox]
-    """The tools of a session of the turn's own, whose results are stored as those of others."""
-    rules: Rules
     requests: UserRequests
     keep_value: Callable[[bytes], Awaitable[str]]
     """Stores a value that is too large for the log, until that is trimmed; returns its id."""
@@ -89,8 +78,6 @@ class CodeSurroundings:
     """Such a value, as long as it is there."""
     load: LoadContents
     history: History
-    result_tokens: int
-    """How much of a tool's result a model reads at most."""
     limits: TurnLimits
     clock: Callable[[], int]
     stop: Stop = field(default_factory=Stop)
@@ -222,6 +209,8 @@ class RunningCode:
         self.outlet = Outlet()
         self.claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
         speaker = PROGRAM if state.speaks_itself else None
+        ended = {it.key: it for it in (*state.optional.values(), *state.recorded)}
+        self.agents = NestedAgents(state.begun, ended, around, around.agents)
         self.voices = Voices(self.outlet.emit, state.iteration, state.cut_off, speaker)
         self.requests = SharedRequests(around.requests)
         self.activity = Activity()
@@ -280,11 +269,23 @@ class RunningCode:
         before = self.state.begun.get(claim.key)
         if before is not None:
             attempt = before.attempt + (kind in ("step", "model"))
-            return StepBegun(claim.key, before.step_id, name, kind, effect, attempt)
+            return replace(before, name=name, kind=kind, effect=effect, attempt=attempt)
         self.step_count += 1
         if self.step_count > self.around.most_steps:
             raise StepLimit
-        return StepBegun(claim.key, str(self.step_count), name, kind, effect)
+        return StepBegun(
+            claim.key, str(self.step_count), name, kind, effect, parent_id=self.parent_of(claim.key)
+        )
+
+    def parent_of(self, key: str) -> str | None:
+        """The step that is the agent in which something is claimed, unless that is the turn's own."""
+        within = self.agents.within(key.rpartition("/")[0])
+        return None if within is None else within.step_id
+
+    def named(self, scope: str, asked: str) -> str:
+        """What the user is asked, with the agent that wants to know it, unless that is the turn's own."""
+        within = self.agents.within(scope)
+        return asked if within is None else f"{within.title}: {asked}"
 
     def model_call_number(self, begun: StepBegun) -> int:
         """Which of the turn's model calls this one is, from 1; the same when it is made again."""

@@ -144,7 +144,8 @@ class Steps:
         question = Question(
             subject=f"again/{open_.key}/{begun.attempt}",
             kind=ApprovalKind.QUESTION,
-            message=f"{claim.title or bare_name(claim.name)} may already have happened. Run it again?",
+            message=f"{self._code.named(claim.scope, claim.title or bare_name(claim.name))} may already have "
+            "happened. Run it again?",
             schema={"type": "string", "enum": ["yes", "no"]},
         )
         decision, response = await question.ask(self._code)
@@ -181,5 +182,6 @@ def changed(
             status=status,
             title=claim.title,
             duration_ms=duration_ms,
+            parent_id=begun.parent_id,
         ),
     )

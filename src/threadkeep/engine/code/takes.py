@@ -53,11 +53,13 @@ class Takes:
             case "history":
                 return await self._code.around.history(claim.limit, claim.as_context)
             case "tools":
-                await self._tools.open()
+                await self._tools.open(claim.scope)
                 return [
                     ServerTool(it.name, it.description, dict(it.input_schema))
-                    for it in self._code.around.tools.specs
+                    for it in (await self._code.agents.means(claim.scope)).tools.specs
                 ]
+            case "agents":
+                return await (await self._code.agents.means(claim.scope)).offered()
 
     async def _heard(self) -> Sequence[str]:
         """What the user has sent since the program last asked.
@@ -77,17 +79,18 @@ class Takes:
         """Charges a model call that the program made itself."""
         code = self._code
         code.outlet.emit(code.begun(open_, "usage", "take", "write"))
-        code.end(await code.ok(open_, None), *self._reported(claim))
+        code.end(await code.ok(open_, None), *await self._reported(claim))
 
-    def note_usage(self, claim: UsageClaim) -> None:
+    async def note_usage(self, claim: UsageClaim) -> None:
         """The same of a call that a step made: a step that runs again makes it again."""
-        self._code.outlet.emit(Together(self._reported(claim)))
+        self._code.outlet.emit(Together(await self._reported(claim)))
 
-    def _reported(self, claim: UsageClaim) -> tuple[CallPaid, UsageReported]:
+    async def _reported(self, claim: UsageClaim) -> tuple[CallPaid, UsageReported]:
         used = Usage(claim.input_tokens, claim.output_tokens, cache_read_tokens=claim.cache_read_tokens)
-        priced = self._code.around.spending("usage").priced(claim.model, used)
+        means = await self._code.agents.means(claim.scope)
+        priced = means.spending("usage").priced(claim.model, used)
         self._code.used += priced
-        return self._code.around.own_call(claim.cost), UsageReported.of(priced, claim.model)
+        return means.own_call(claim.cost), UsageReported.of(priced, claim.model)
 
     async def save(self, claim: SaveClaim) -> Result | ClaimFailed:
         """Records a point to start from; one that an earlier run recorded is not recorded again."""

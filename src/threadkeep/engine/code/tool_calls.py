@@ -3,6 +3,7 @@ its user sees as tools.
 """
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from threadkeep.domain.payload import Lost
 from threadkeep.domain.tool_rules import Rules, ToolAccess, ToolEffect, ToolRule, access_of
 from threadkeep.engine.batch import Batch
 from threadkeep.engine.code.claims import OpenClaim
+from threadkeep.engine.code.means import AgentMeans
 from threadkeep.engine.code.running import RunningCode
 from threadkeep.engine.code.steps import Steps, unknown
 from threadkeep.engine.ending import UnfinishedCall, interrupted
@@ -79,7 +81,7 @@ class ToolCalls:
     def __init__(self, code: RunningCode, steps: Steps) -> None:
         self._code = code
         self._steps = steps
-        self._opened: asyncio.Task[None] | None = None
+        self._opened: dict[int, asyncio.Task[None]] = {}
         self._calls: dict[str, UnfinishedCall] = {it.tool_call_id: it for it in code.state.open_calls}
         self._names: dict[int, str] = {}
         """The tool calls that steps of the program run as, by the claims' numbers."""
@@ -95,28 +97,32 @@ class ToolCalls:
         """The tool call that a step of the program runs as."""
         return self._names.get(id_)
 
-    async def open(self) -> None:
-        """Lists the tools of the agent's servers, once."""
-        if self._opened is None:
-            self._opened = asyncio.create_task(self._open())
-        await asyncio.shield(self._opened)
+    async def open(self, scope: str) -> None:
+        """Lists the tools of the servers of a scope's agent, once."""
+        means = await self._code.agents.means(scope)
+        if (opened := self._opened.get(id(means))) is None:
+            opened = self._opened[id(means)] = asyncio.create_task(self._open(means))
+        await asyncio.shield(opened)
 
-    async def _open(self) -> None:
-        for notice in await self._code.around.tools.open(frozenset()):
+    async def _open(self, means: AgentMeans) -> None:
+        for notice in await means.tools.open(frozenset()):
             if notice not in self._code.state.noticed:
                 self._code.outlet.emit(notice)
 
     async def call(self, claim: CallClaim, open_: OpenClaim) -> None:
         """Calls a tool of the agent's servers, or of the client."""
-        await self.open()
+        code = self._code
+        means = await code.agents.means(claim.scope)
+        await self.open(claim.scope)
+        begun = code.begun(open_, claim.tool, "tool", "write")
         use = clean_use(ToolUse(self.id_of(claim, open_), claim.tool, claim.arguments))
-        begun = self._code.begun(open_, claim.tool, "tool", "write")
-        await self._carry_out(_Calling(open_, begun, use, self._code.around.tools))
+        await self._carry_out(_Calling(open_, begun, use, means.tools, means.result_tokens))
 
     async def step(self, claim: StepClaim, open_: OpenClaim) -> None:
         """Runs a function of the program that is shown as a tool's call."""
         code = self._code
         name = bare_name(claim.name)
+        means = await code.agents.means(claim.scope)
         tool = Tool(
             AGENT,
             name,
@@ -125,7 +131,7 @@ class ToolCalls:
             0,  # the program keeps its own limit, and records how that ended
             is_own=True,
             effect=ToolEffect(claim.effect),
-            title=claim.title or f"Call {name}",
+            title=code.named(claim.scope, claim.title or f"Call {name}"),
         )
         use = clean_use(ToolUse(self.id_of(claim, open_), name, claim.arguments or {}))
         begun = replace(code.begun(open_, name, "tool", claim.effect), title=claim.title)
@@ -136,10 +142,10 @@ class ToolCalls:
             return await self._steps.run(claim, open_, begun, attempt, dict(arguments))
 
         session = ProgramTool(tool, ran)
-        rules = made_stricter(code.around.rules, claim)
-        tools = TurnTools(code.around.toolbox(session), code.around.requests, rules)
+        rules = made_stricter(means.rules, claim)
+        tools = TurnTools(means.toolbox(session), code.around.requests, rules)
         await tools.open(frozenset())
-        await self._carry_out(_Calling(open_, begun, use, tools, claim, session))
+        await self._carry_out(_Calling(open_, begun, use, tools, means.result_tokens, claim, session))
 
     def id_of(self, claim: StepClaim | CallClaim, open_: OpenClaim) -> str:
         """The id of a call: the model's, or one that is the same in every run."""
@@ -158,7 +164,7 @@ class ToolCalls:
     async def _carry_out(self, calling: "_Calling") -> None:
         code, open_, begun, use = self._code, calling.open, calling.begun, calling.use
         code.voices.restart(begun.step_id)
-        called = await calling.tools.called(use)
+        called = dataclasses.replace(await calling.tools.called(use), parent_id=begun.parent_id)
         self._calls[use.id] = called
         code.outlet.emit(Together((begun,) if use.id in code.state.calls else (begun, called)))
         if calling.step is not None:
@@ -169,7 +175,7 @@ class ToolCalls:
             batch = await calling.tools.batch(
                 open_batch,
                 code.timer,
-                room=code.around.result_tokens,
+                room=calling.room,
                 user_requests=share,
                 wait_for_user=partial(self._wait, use.id),
             )
@@ -247,6 +253,8 @@ class _Calling:
     begun: StepBegun
     use: ToolUse
     tools: TurnTools
+    room: int
+    """How many tokens of the result a model reads at most."""
     step: StepClaim | None = None
     """The function of the program that it runs, if it is one."""
     session: ProgramTool | None = None

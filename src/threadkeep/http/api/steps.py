@@ -43,10 +43,12 @@ async def _page(
     pager = Pager(request.cursors, request.user, f"steps {shown.turn.id}", query)
     after = pager.after(int) or 0
     recorded = shown.recorded
-    steps = [it for it in recorded.steps if it.number > after and (with_values or not it.is_hidden)]
+    after_it = (it for it in recorded.steps if it.number > after)
+    steps = [it for it in after_it if not it.is_hidden or (with_values and shown.shows(it))]
     some = steps[pager.offset : pager.offset + pager.fetch_limit]
-    values = await request.services.steps.values(shown.turn, some[: query.limit]) if with_values else None
-    views = partial(_views, values=values, with_errors=shown.is_open, with_titles=with_titles)
+    open_ = [it for it in some[: query.limit] if shown.shows(it)]
+    values = await request.services.steps.values(shown.turn, open_) if with_values else None
+    views = partial(_views, shown, values=values, with_titles=with_titles)
     page = pager.page(some, lambda step: step.number, views)
     code, diverged = recorded.code or shown.turn.code, recorded.diverged if shown.is_open else None
     return StepsView(
@@ -58,10 +60,10 @@ async def _page(
 
 
 def _views(
+    shown: ShownSteps,
     steps: Sequence[RecordedStep],
     *,
     values: Mapping[str, bytes] | None,
-    with_errors: bool,
     with_titles: bool,
 ) -> list[StepView]:
     return [
@@ -78,8 +80,8 @@ def _views(
             bytes=step.size,
             agent=step.agent,
             parent_id=step.parent_id,
-            error=_error(step) if with_errors else UNSET,
-            value=UNSET if values is None else _value(step, values),
+            error=_error(step) if shown.shows(step) else UNSET,
+            value=UNSET if values is None or not shown.shows(step) else _value(step, values),
             hidden=step.is_hidden,
         )
         for step in steps

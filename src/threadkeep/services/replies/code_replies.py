@@ -5,8 +5,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from threadkeep.domain.agent import Agent, OnCrash
+from threadkeep.domain.agent import ASKING_OTHERS, Agent, OnCrash
 from threadkeep.domain.approval import ApprovalAction
+from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.errors import ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
@@ -19,7 +20,9 @@ from threadkeep.domain.events import (
 )
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.message import MessageWindow, Usage
+from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
+from threadkeep.engine.code.means import AskedFirst, nothing_first
 from threadkeep.engine.code.outside_calls import LiveRuns
 from threadkeep.engine.code.programs import Start
 from threadkeep.engine.code.replay import CodeState
@@ -41,6 +44,7 @@ from threadkeep.services.path import latest_messages
 from threadkeep.services.replies.code_checks import CodeChecks
 from threadkeep.services.replies.model_replies import ModelReplies
 from threadkeep.services.replies.model_requests import ModelRequests
+from threadkeep.services.replies.other_agents import AgentsOfTurn, once
 from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
@@ -64,7 +68,9 @@ class CodeReplies:
         *,
         patience_s: float,
         pause_after_s: float,
+        caps: OperatorCaps = NO_CAPS,
     ) -> None:
+        self._caps = caps
         self._metrics = metrics
         self._live = live
         self._patience_s = patience_s
@@ -137,7 +143,7 @@ class CodeReplies:
                 receipt, _ = sent
                 used = Usage(receipt.token_estimate, call.written_tokens, estimated=True)
                 priced = spending.priced(receipt.model, used)
-                paid = CallPaid(new_uuid(), call.at, call=call.step_id)
+                paid = CallPaid(new_uuid(), call.at, call=call.step_id, agents=call.agents)
                 found.append((paid, UsageReported.of(priced, receipt.model)))
         return found
 
@@ -171,8 +177,28 @@ class CodeReplies:
 
         tools = replies.turn_tools(user, agent, held, control, model)
         requests = replies.user_requests(agent, held, control)
+
+        async def asked_first() -> AskedFirst:
+            prepared = await self._requests.prepare(agent, held, model, NEW_TURN)
+            request = (await prepared.build(())).request
+            return AskedFirst(request.system, request.temperature, request.max_tokens)
+
+        others = AgentsOfTurn(
+            self._store,
+            replies,
+            self._requests,
+            self._starts,
+            self._caps,
+            await self._user_of(user, turn),
+            agent,
+            held,
+            control,
+        )
         return CodeSurroundings(
             program=self._starts.run(start),
+            agents=others,
+            first=once(asked_first) if agent.program == ASKING_OTHERS else nothing_first,
+            offered=lambda: others.offered(agent),
             models=models,
             spending=account.of_call,
             own_call=account.own_call,
@@ -194,6 +220,13 @@ class CodeReplies:
             patience_s=self._patience_s,
             pause_after_s=self._pause_after_s,
         )
+
+    async def _user_of(self, user: User, turn: Turn) -> User | None:
+        """A turn's user as far as the key allows that began it; None if that was deleted since."""
+        if turn.key_id is None:
+            return user
+        found = await self._replies.equipment.spending.with_key(user, turn.key_id)
+        return found if found.key is not None else None
 
     async def _history(self, held: HeldTurn, limit: int | None) -> Sequence[Mapping[str, Any]]:
         """The messages before the turn's, as clients have them, oldest first."""

@@ -157,12 +157,14 @@ class ModelReplies:
         held: HeldTurn,
         model: ConnectedModel,
         found: Sequence[RetrievalHit] = (),
+        *,
+        has_client_tools: bool = True,
     ) -> Toolbox:
         """A session's tools in a turn, with those that its client brings."""
         calling = CallingTurn(
             id=held.turn.id,
             user_id=user.id,
-            client_tools=offered_client_tools(agent, held.turn, model.model),
+            client_tools=offered_client_tools(agent, held.turn, model.model) if has_client_tools else (),
             found=found,
             keep_image=lambda file: self.equipment.files.keep_returned(held.conversation, file),
             reads=file_rules(model),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from threadkeep.context.attachments import MOST_TEXT_BYTES, FileRules, form_key
 from threadkeep.context.cards import CardStyle
 from threadkeep.context.history import read_refs
+from threadkeep.context.prompt import joined
 from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.domain.agent import Agent
 from threadkeep.domain.compaction import Compaction
@@ -17,8 +18,10 @@ from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Message, MessageWindow
 from threadkeep.domain.parts import FilePart
 from threadkeep.domain.payload import Lost
+from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_call import ToolCall
 from threadkeep.domain.turn import BegunWith
+from threadkeep.engine.code.means import AskedFirst
 from threadkeep.engine.replay import TurnState
 from threadkeep.ports.gateway import ToolSpec
 from threadkeep.ports.models import ConnectedModel
@@ -118,6 +121,15 @@ class ModelRequests:
         is_large = len(path) > MOST_MESSAGES_AT_ONCE or _result_bytes(sources, calls) > MOST_BYTES_AT_ONCE
         unseen = [it for it in opening if it not in state.noticed]
         return PreparedRequest(sources, rules, unseen, is_large)
+
+    async def asked_first(
+        self, agent: Agent, conversation: Conversation, model: ConnectedModel
+    ) -> AskedFirst:
+        """What an agent's model receives before anything else, where another agent asks it."""
+        of_user = await self._of_user(agent, conversation)
+        prompt = await self._prompts.assemble(agent, model.model, of_user=of_user)
+        components = (it for it in prompt.components if not is_blank(it.text))
+        return AskedFirst(joined(components), agent.settings.temperature, agent.settings.max_tokens)
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""

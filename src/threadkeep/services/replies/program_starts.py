@@ -39,6 +39,10 @@ class ProgramStarts:
         fitting = (it for it in self._programs.codes if it.key == needed.key)
         return next((it for it in fitting if it.version >= (needed.version or 0)), None)
 
+    def version_of(self, key: str) -> int | None:
+        """The version of a program that runs on this node; None if it doesn't."""
+        return self._programs.version_of(key)
+
     async def prepare(
         self,
         user: User,

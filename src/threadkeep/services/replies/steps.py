@@ -10,7 +10,7 @@ import msgspec
 from threadkeep.aside import LogWork
 from threadkeep.domain.errors import Forbidden, TurnNotFound
 from threadkeep.domain.events import LogChunk
-from threadkeep.domain.ids import TurnId, is_uuid
+from threadkeep.domain.ids import AgentId, TurnId, is_uuid
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
 from threadkeep.engine.recorded_steps import (
@@ -38,6 +38,12 @@ class ShownSteps:
     turn: Turn
     recorded: RecordedSteps
     is_open: bool
+    closed: frozenset[str] = frozenset()
+    """The agents that ran inside the turn, and into which the reader may not see."""
+
+    def shows(self, step: RecordedStep) -> bool:
+        """Whether the reader may see what is inside a step."""
+        return self.is_open and self.closed.isdisjoint(step.agents)
 
 
 class Steps:
@@ -53,7 +59,14 @@ class Steps:
         conversation = await self._store.conversations.get(user.id, turn.conversation_id)
         agent = await self._store.agents.get(conversation.agent_id) if conversation else None
         is_open = agent is not None and agent.is_open_to(user)
-        return ShownSteps(turn, await self._recorded(turn), is_open)
+        recorded = await self._recorded(turn)
+        closed = await self._closed_to(user, recorded) if is_open else frozenset[str]()
+        return ShownSteps(turn, recorded, is_open, closed)
+
+    async def _closed_to(self, user: User, recorded: RecordedSteps) -> frozenset[str]:
+        ids = {it for step in recorded.steps for it in step.agents}
+        agents = {it: await self._store.agents.get(AgentId(it)) for it in ids}
+        return frozenset(it for it, agent in agents.items() if agent is None or not agent.is_open_to(user))
 
     async def for_admin(self, user: User, turn_id: str) -> ShownSteps:
         """The steps of any user's turn."""

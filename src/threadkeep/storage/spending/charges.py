@@ -64,9 +64,9 @@ def charging(accepted: str | None = None) -> str:
     A call that is in the ledger already changes nothing.
     """
     where = f"WHERE CAST(value ->> 'turn_id' AS uuid) IN (SELECT {accepted})" if accepted else ""
-    return f"""given ({LEDGER_COLUMNS}, reservation_id, turn_id) AS (
+    return f"""given ({LEDGER_COLUMNS}, reservation_id, turn_id, within) AS (
         SELECT {_GIVEN_ON_POSTGRES},
-            CAST(value ->> 'reservation_id' AS uuid), CAST(value ->> 'turn_id' AS uuid)
+            CAST(value ->> 'reservation_id' AS uuid), CAST(value ->> 'turn_id' AS uuid), value -> 'within'
         FROM json_array_elements(CAST(:charges AS json)) {where}),
     charged AS (INSERT INTO tk_ledger ({LEDGER_COLUMNS}) SELECT {LEDGER_COLUMNS} FROM given
         ON CONFLICT DO NOTHING RETURNING id, user_id, agent_id, key_id, cost, currency, day),
@@ -79,6 +79,9 @@ def charging(accepted: str | None = None) -> str:
             FROM charged, LATERAL (VALUES ('user', user_id, day), ('user', user_id, left(day, 7)),
                 ('agent', CAST(agent_id AS text), left(day, 7)), ('key', CAST(key_id AS text), left(day, 7))
             ) AS held (scope, scope_id, period) WHERE cost > 0 AND held.scope_id IS NOT NULL
+            UNION ALL SELECT 'agent', outer_id, left(charged.day, 7), charged.currency, charged.cost, 0
+            FROM charged JOIN given ON given.id = charged.id,
+                json_array_elements_text(given.within) AS outer_id WHERE charged.cost > 0
             UNION ALL SELECT held ->> 0, held ->> 1, held ->> 2, currency, 0, -amount
             FROM settled, json_array_elements(CAST(held_by AS json)) AS held) AS change
         GROUP BY scope, scope_id, period, currency),
@@ -118,7 +121,11 @@ def ledger_rows(charges: Iterable[Charge], turn_id: TurnId | None = None) -> lis
     """Charges as `:charges` has them: their rows, what they settle, and their turn."""
     return [
         {column: value(charge) for column, (_, value) in _LEDGER.items()}
-        | {"reservation_id": charge.reservation_id, "turn_id": turn_id}
+        | {
+            "reservation_id": charge.reservation_id,
+            "turn_id": turn_id,
+            "within": charge.payer.within,
+        }
         for charge in charges
     ]
 
@@ -175,7 +182,8 @@ def _keys_of(charge: Charge, cost: Cost) -> Iterator[SpendingKey]:
     payer, month = charge.payer, month_of(charge.day)
     yield BudgetScope.USER, payer.user_id, charge.day, cost.currency
     yield BudgetScope.USER, payer.user_id, month, cost.currency
-    if payer.agent_id:
-        yield BudgetScope.AGENT, payer.agent_id, month, cost.currency
+    for agent_id in (payer.agent_id, *payer.within):
+        if agent_id:
+            yield BudgetScope.AGENT, agent_id, month, cost.currency
     if payer.key_id:
         yield BudgetScope.KEY, payer.key_id, month, cost.currency

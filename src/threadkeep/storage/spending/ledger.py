@@ -3,8 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from threadkeep.domain.errors import StorageConflict
-from threadkeep.domain.ids import TurnId, UserId
+from threadkeep.domain.ids import AgentId, TurnId, UserId
 from threadkeep.domain.ledger import DIMENSIONS, BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
 from threadkeep.domain.money import Budget, BudgetScope, Cost, Payer, Purpose, month_before, month_of
@@ -63,7 +65,7 @@ _COUNT_RESERVATIONS = Statement("SELECT COUNT(*) FROM tk_reservations")
 # Of calls outside turns whose node was lost, and of turns that have ended or are gone without a charge.
 _ABANDONED = Statement(
     """SELECT kept.id, kept.user_id, kept.agent_id, kept.key_id, kept.purpose, kept.model, kept.amount,
-        kept.currency, kept.at, kept.day
+        kept.currency, kept.at, kept.day, kept.held_by
     FROM tk_reservations AS kept
     LEFT JOIN tk_turns AS turn ON turn.id = COALESCE(kept.turn_id, kept.id)
         AND turn.status IN ('RUNNING', 'WAITING')
@@ -72,7 +74,7 @@ _ABANDONED = Statement(
 )
 # Of a turn's calls that a node made which no longer holds it.
 _LOST = Statement(
-    """SELECT id, user_id, agent_id, key_id, purpose, model, amount, currency, at, day
+    """SELECT id, user_id, agent_id, key_id, purpose, model, amount, currency, at, day, held_by
     FROM tk_reservations WHERE turn_id = :turn_id AND fence < :fence ORDER BY at, id""",
     locks="FOR UPDATE",
 )
@@ -276,10 +278,13 @@ def _charge_lost(turn_id: TurnId, fence: int, spent: Mapping[str, Usage]) -> Pla
 
 
 def _charge_in_full(row: Row) -> Charge:
-    id_, user_id, agent_id, key_id, purpose, model, amount, currency, at, day = row
+    id_, user_id, agent_id, key_id, purpose, model, amount, currency, at, day, held_by = row
+    # Of the agents that ran its agent, those with a budget.
+    held = (scope_id for scope, scope_id, _ in msgspec.json.decode(held_by) if scope == BudgetScope.AGENT)
+    within = tuple(AgentId(it) for it in held if it != agent_id)
     return Charge(
         id=id_,
-        payer=Payer(user_id, agent_id, key_id),
+        payer=Payer(user_id, agent_id, key_id, within),
         purpose=Purpose(purpose),
         model=model,
         usage=Usage(0, 0, estimated=True, cost=Cost.of(amount, currency)),
