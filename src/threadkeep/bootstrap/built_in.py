@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from threadkeep.agents import Agent
+from threadkeep.remote_agents.connection import Reach
+from threadkeep.remote_agents.program import ag_ui_program
 from threadkeep.settings import Settings
 
 
-def built_in_programs(_: Settings) -> Sequence[Agent]:
+def built_in_programs(settings: Settings) -> Sequence[Agent]:
     """Those that every node has."""
-    return ()
+    return (ag_ui_program(Reach(settings.mcp_allow_private, settings.networks_denied)),)

@@ -38,8 +38,8 @@ def remote_from_body(body: EngineBody | None, kept: RemoteAgent | None) -> Remot
     if body is None:
         return None
     given = RemoteAgent(body.url, {}, body.repeat)
-    known = kept.headers if kept is not None and kept.origin == given.origin else {}
     has_moved = kept is not None and kept.origin != given.origin
+    known: Mapping[str, Secret] = kept.headers if kept is not None and not has_moved else {}
     return RemoteAgent(body.url, _secrets(body.headers, known, drops=has_moved), body.repeat)
 
 
