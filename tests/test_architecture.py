@@ -104,6 +104,8 @@ LAYERS: dict[str, set[str]] = {
     "client": {"wire", "domain", "loopback", "sse", "tasks"},
     # What agents in code are written with: it runs in other programs, too.
     "agents": {"wire", "domain"},
+    # Programs of ours over the same SDK, which ask other people's servers.
+    "remote_agents": {"agents", "mcp", "wire", "domain", "networks", "sse"},
     # What tests run: a whole Threadkeep. Nothing else imports it.
     "testing": {"bootstrap", "agents", "client", "http", "log", "storage", "wire", "domain", "settings"},
     "settings": {"domain", "choices", "loopback"},

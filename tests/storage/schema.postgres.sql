@@ -17,6 +17,7 @@ CREATE TABLE tk_agents (
     owner_id text,
     primary_role_id text NOT NULL,
     prompt_bytes bigint NOT NULL DEFAULT 0,
+    remote text,
     settings text NOT NULL,
     system_prompt text NOT NULL,
     text_bytes bigint DEFAULT ((((200 + prompt_bytes) + octet_length(description)) + octet_length(system_prompt)) + octet_length(settings)),

@@ -120,7 +120,8 @@ CREATE TABLE tk_agents (
     delete_after_days bigint NOT NULL DEFAULT 0,
     delete_since bigint,
     delete_shortened_at bigint,
-    applied_version bigint
+    applied_version bigint,
+    remote text
 );
 CREATE TABLE tk_allowances (
     user_id text NOT NULL PRIMARY KEY REFERENCES tk_users (id) ON DELETE CASCADE,

@@ -25,6 +25,10 @@ from threadkeep.agents.values import (
     with_article,
 )
 from threadkeep.wire.programs import (
+    HitsItem,
+    RemoteCallItem,
+    RemoteResultItem,
+    RemoteStepItem,
     Run,
     StepDone,
     StepRepeats,
@@ -113,7 +117,7 @@ class _Attempts:
             except BaseException as exc:
                 if isinstance(exc, asyncio.CancelledError) and self._is_cancelled():
                     raise
-                if attempt >= self._step.retries or not isinstance(exc, Exception):
+                if attempt >= self._step.retries or not isinstance(exc, self._step.retries_for):
                     return b"", exc
             await asyncio.sleep(min(FIRST_RETRY_S * 2**attempt, LONGEST_RETRY_S))
             if self._running.has_shown:
@@ -176,6 +180,8 @@ class _Attempts:
                     report(self._run, piece, self._step.scope)
                 case Result():
                     result = piece
+                case RemoteCallItem() | RemoteResultItem() | RemoteStepItem() | HitsItem():
+                    await self._run.show(piece)
                 case _:
                     raise StepResultInvalid(
                         f"{self._step.name} yielded {with_article(class_of(piece))}; it can yield texts, "

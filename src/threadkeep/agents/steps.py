@@ -54,9 +54,11 @@ class Step(Struct, frozen=True, kw_only=True):
     is_tool: bool = False
     timeout_s: float | None = None
     retries: int = 0
+    retries_for: type[Exception] = Exception
     title: str | None = None
     hidden: bool = False
     asks_if_unknown: bool = False
+    keeps_output: bool = False
 
     @property
     def place(self) -> tuple[str, str, str]:
@@ -81,6 +83,7 @@ class Step(Struct, frozen=True, kw_only=True):
             schema=self.tool.parameters if self.tool is not None else None,
             timeout_s=self.timeout_s,
             asks_if_unknown=self.asks_if_unknown,
+            keeps_output=self.keeps_output,
         )
 
 
@@ -94,9 +97,13 @@ class StepOptions(Struct, frozen=True, kw_only=True):
     key: object = None
     timeout_s: float | None = None
     retries: int = 0
+    retries_for: type[Exception] = Exception
+    """Which exceptions are worth another attempt."""
     title: str | None = None
     hidden: bool = False
     unknown: str = "raise"
+    keeps_output: bool = False
+    """Of a write: whether what it said before it was cut off stays in the reply."""
 
     def check(self, name: str, effect: Effect) -> None:
         """Raises TurnMisused with a sentence; `effect` is what the step has in the end."""
@@ -152,11 +159,13 @@ def step_of(
         arguments=tool.named(args, kwargs) if tool is not None else None,
         timeout_s=options.timeout_s,
         retries=options.retries,
+        retries_for=options.retries_for,
         title=None
         if options.title is None
         else _cut(one_line(storable(options.title)), MOST_TITLE_CHARACTERS),
         hidden=options.hidden,
         asks_if_unknown=options.unknown == "ask",
+        keeps_output=options.keeps_output,
     )
 
 

@@ -284,6 +284,10 @@ class Turn(TurnFacts):
             hidden=hidden,
             unknown=unknown,
         )
+        return await self.take_step(fn, args, options)
+
+    async def take_step(self, fn: Callable[..., Any], args: tuple[Any, ...], options: StepOptions) -> Any:
+        """What `step` does, with all options that a step of ours can have."""
         return await take(self._run, self._shared.steps, step_of(fn, args, {}, self._scope, options))
 
     # Models
@@ -534,7 +538,7 @@ class Turn(TurnFacts):
     async def ask(self, message: str, choices: Sequence[str] | None = None, type: Any = None) -> Any:  # noqa: A002
         """Asks the user; None if they decline. The turn may wait for days: the function starts again then."""
         schema, kind, is_wrapped = _question(choices, type)
-        answer = await self._ask(message, schema)
+        answer = await self.ask_form(message, schema)
         if answer is None:
             return None
         try:
@@ -544,9 +548,10 @@ class Turn(TurnFacts):
 
     async def approve(self, message: str) -> bool:
         """Asks the user for a yes or a no; to decline is a no."""
-        return await self._ask(message, _YES_OR_NO) == "yes"
+        return await self.ask_form(message, _YES_OR_NO) == "yes"
 
-    async def _ask(self, message: str, schema: dict[str, Any] | None) -> Any:
+    async def ask_form(self, message: str, schema: dict[str, Any] | None) -> Any:
+        """Asks the user for an answer that fits a JSON schema; None if they decline."""
         if len(message) > MOST_QUESTION_CHARACTERS:
             raise TurnMisused(
                 f"A question has at most {MOST_QUESTION_CHARACTERS} characters; not {len(message)}. "

@@ -5,13 +5,18 @@ from collections.abc import Sequence
 from threadkeep.agents import Agent, Turn
 from threadkeep.agents.replies import Reply
 from threadkeep.domain.agent import ASKING_OTHERS, MOST_ROUNDS
+from threadkeep.remote_agents.connection import Reach
+from threadkeep.remote_agents.program import ag_ui_program
 from threadkeep.settings import Settings
 from threadkeep.wire.programs import AgentDeclared
 
 
-def built_in_programs(_: Settings) -> Sequence[Agent]:
+def built_in_programs(settings: Settings) -> Sequence[Agent]:
     """Those that every node has."""
-    return (Agent(_ask_others, AgentDeclared(ASKING_OTHERS, 1), ()),)
+    return (
+        Agent(_ask_others, AgentDeclared(ASKING_OTHERS, 1), ()),
+        ag_ui_program(Reach(settings.mcp_allow_private, settings.networks_denied)),
+    )
 
 
 async def _ask_others(turn: Turn) -> Reply:

@@ -178,10 +178,12 @@ class Client:
         model: str | None = None,
         visibility: Visibility | None = None,
         settings: Json | None = None,
+        engine: Json | None = None,
         applied: bool | None = None,
     ) -> AgentView:
         """Creates an agent; `settings` uses the API's names, such as `contextMessages`.
 
+        `engine` is the server that runs it, if another one does: `{"kind": "ag-ui", "url": …}`.
         `applied` if a file describes it: `applied_version` then tells later changes elsewhere.
         """
         fields = {
@@ -192,6 +194,7 @@ class Client:
             "model": model,
             "visibility": visibility,
             "settings": settings,
+            "engine": engine,
             "applied": applied,
         }
         return await self._connection.ask(AgentView, "POST", "/api/agents", json=without_none(fields))

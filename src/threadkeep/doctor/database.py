@@ -118,6 +118,8 @@ def check_secret_key(
         for server in agent.settings.mcp_servers.values()
         for secret in server.secrets.values()
     ]
+    remotes = [agent.remote for agent in (inspection.agents if inspection else ()) if agent.remote]
+    kept += [secret for remote in remotes for secret in remote.headers.values()]
     kept += [it.config.api_key for it in (inspection.gateways if inspection else ()) if it.config.api_key]
     lost = sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)
     if lost:

@@ -10,6 +10,7 @@ from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
 from threadkeep.domain.outputs import check_output_schema
+from threadkeep.domain.remote_agent import AG_UI_KEY, RemoteAgent
 from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule
@@ -330,6 +331,8 @@ class Agent:
     """Set if it is a program."""
     applied_version: int | None = None
     """Its version when it was last written from a file; a later one was changed elsewhere since."""
+    remote: RemoteAgent | None = None
+    """Set if another server runs it."""
 
     def __post_init__(self) -> None:
         check_line(self.name, "name", most=MOST_NAME_CHARACTERS)
@@ -354,11 +357,16 @@ class Agent:
         """The key of the program that runs its turns: its own code, or one of ours; None if our loop does."""
         if self.code is not None:
             return self.code.key
+        if self.remote is not None:
+            return AG_UI_KEY
         return ASKING_OTHERS if self.settings.agents else None
 
     @property
     def program_settings(self) -> Mapping[str, Any]:
-        """What a program of ours that runs its turns needs to know of it."""
+        """What a program of ours that runs its turns needs to know of it; raises SecretUnreadable."""
+        if self.remote is not None:
+            headers = {name: secret.reveal() for name, secret in self.remote.headers.items()}
+            return {"url": self.remote.url, "headers": headers, "repeat": self.remote.repeat}
         return {MOST_ROUNDS: self.settings.max_iterations} if self.program == ASKING_OTHERS else {}
 
     @property
@@ -394,7 +402,9 @@ class Agent:
             raise Forbidden("Only the agent's owner or an admin can do this.")
 
     def check_leaves_code(self, changed: "Agent") -> None:
-        """Refuses a change of what the agent's code declares."""
+        """Refuses a change of what the agent's code declares, or that another server runs it instead."""
+        if self.code is not None and changed.remote is not None:
+            raise AgentInCode("This agent is a program, so no other server can run it.", param="engine")
         for name in self.code.declared if self.code else ():
             if _field(self, name) != _field(changed, name):
                 raise AgentInCode(
@@ -422,7 +432,13 @@ class Agent:
             raise Forbidden("You can't delete the default agent.")
         settings = replace(self.settings, mcp_servers=_NO_SERVERS)
         return replace(
-            self, settings=settings, deleted_at=now, updated_at=now, version=self.version + 1, code=None
+            self,
+            settings=settings,
+            deleted_at=now,
+            updated_at=now,
+            version=self.version + 1,
+            code=None,
+            remote=None,
         )
 
     def declared_by(self, newer: "Agent") -> "Agent":
@@ -471,6 +487,7 @@ class AgentDraft:
     model: str | None = None
     visibility: Visibility = Visibility.PRIVATE
     settings: AgentSettings = field(default_factory=AgentSettings)
+    remote: RemoteAgent | None = None
 
 
 @dataclass(frozen=True, slots=True)

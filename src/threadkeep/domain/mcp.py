@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from threadkeep.domain.choice import Choice
 from threadkeep.domain.errors import McpConfigInvalid
-from threadkeep.domain.secret import MASK, Secret
+from threadkeep.domain.secret import Secret, hide_secrets
 
 PROMPTX = "promptx"
 RETRIEVER = "retriever"
@@ -31,8 +31,6 @@ MOST_SERVERS = 32
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,47}")
 
 _NO_SECRETS: Mapping[str, Secret] = {}
-# Shorter texts also occur in ordinary words; hiding those would only make an error unreadable.
-_SHORTEST_HIDDEN = 4
 
 
 class ServerScope(Choice):
@@ -85,11 +83,7 @@ class McpServer:
 
     def hide(self, text: str) -> str:
         """A text of the server, such as an error or a log, without its secrets."""
-        values = {secret.reveal() for secret in self.secrets.values()}
-        for value in sorted(values, key=len, reverse=True):
-            if len(value) >= _SHORTEST_HIDDEN:
-                text = text.replace(value, MASK)
-        return text
+        return hide_secrets(text, self.secrets.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
 """A value that is used but never shown, such as a key that a server asks for."""
 
+from collections.abc import Iterable
 from typing import final
 
 MASK = "••••••••"
+
+# Shorter texts also occur in ordinary words; hiding those would only make an error unreadable.
+_SHORTEST_HIDDEN = 4
 
 
 class Secret:
@@ -36,3 +40,11 @@ class Secret:
     @final
     def __repr__(self) -> str:
         return f"Secret({MASK})"
+
+
+def hide_secrets(text: str, secrets: Iterable[Secret]) -> str:
+    """A text of somebody who knows these secrets, such as an error or a log, without them."""
+    for value in sorted({secret.reveal() for secret in secrets}, key=len, reverse=True):
+        if len(value) >= _SHORTEST_HIDDEN:
+            text = text.replace(value, MASK)
+    return text

@@ -8,7 +8,13 @@ is checked when it is saved, and again before it runs.
 from collections.abc import Collection, Mapping, Sequence
 
 from threadkeep.domain.agent import Agent
-from threadkeep.domain.errors import Forbidden, McpCommandNotAllowed, McpConfigInvalid, McpNameReserved
+from threadkeep.domain.errors import (
+    Forbidden,
+    InvalidRequest,
+    McpCommandNotAllowed,
+    McpConfigInvalid,
+    McpNameReserved,
+)
 from threadkeep.domain.mcp import (
     CLIENT,
     PROMPTX,
@@ -19,6 +25,8 @@ from threadkeep.domain.mcp import (
     StdioServer,
 )
 from threadkeep.domain.mcp import OWN_SERVERS as NAMES_OF_OURS
+from threadkeep.domain.remote_agent import RemoteAgent
+from threadkeep.domain.secret import Secret
 from threadkeep.domain.user import User
 from threadkeep.mcp.policy import check_remote, check_stdio
 from threadkeep.networks import Network
@@ -67,6 +75,18 @@ class Catalog:
                 place = f"settings.mcpServers.{name}"
                 raise type(exc)(exc.message, param=f"{place}.{exc.param}" if exc.param else place) from None
 
+    def check_remote_agent(self, remote: RemoteAgent | None, kept: RemoteAgent | None) -> None:
+        """Refuses the address or the headers of an agent on another server: InvalidRequest.
+
+        An unchanged one is accepted.
+        """
+        if remote is None or remote == kept:
+            return
+        try:
+            self._check_address(remote.url, remote.headers)
+        except McpConfigInvalid as exc:
+            raise InvalidRequest(exc.message, param=f"engine.{exc.param}") from None
+
     def problem(self, name: str, server: McpServer) -> str | None:
         """Why a saved server may not run: the operator may have tightened the rules since, or a later version
         have reserved its name.
@@ -97,7 +117,10 @@ class Catalog:
         if isinstance(server, StdioServer):
             check_stdio(server, self._allowed_commands)
         elif isinstance(server, RemoteServer):
-            check_remote(server, allow_private=self._allow_private, denied=self._denied_networks)
+            self._check_address(server.url, server.headers)
+
+    def _check_address(self, url: str, headers: Mapping[str, Secret]) -> None:
+        check_remote(url, headers, allow_private=self._allow_private, denied=self._denied_networks)
 
 
 def _check_name(name: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from threadkeep.domain.errors import InvalidRequest, McpCommandNotAllowed, McpConfigInvalid, SecretUnreadable
-from threadkeep.domain.mcp import RemoteServer, StdioServer
+from threadkeep.domain.mcp import StdioServer
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.text import check_storable
 from threadkeep.mcp.processes.packages import RUNNERS, check_package
@@ -67,9 +67,10 @@ def check_stdio(server: StdioServer, allowed_commands: Collection[str]) -> None:
         _check_secret_text(value, f"env.{name}")
 
 
-def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[Network] = ()) -> None:
+def check_remote(
+    url: str, headers: Mapping[str, Secret], *, allow_private: bool, denied: Sequence[Network] = ()
+) -> None:
     """Refuses all but http(s) addresses, and those of our own network unless that is allowed."""
-    url = server.url
     if len(url) > MOST_URL_CHARACTERS or not _URL.fullmatch(url) or "\\" in url:
         raise McpConfigInvalid(
             "The URL must start with http:// or https://, use only ASCII, and have at most "
@@ -96,8 +97,8 @@ def check_remote(server: RemoteServer, *, allow_private: bool, denied: Sequence[
             "THREADKEEP_MCP_ALLOW_PRIVATE.",
             param="url",
         )
-    _check_secrets(server.headers, "headers", _HEADER_NAME, _HEADERS_OF_OTHERS)
-    for name, value in server.headers.items():
+    _check_secrets(headers, "headers", _HEADER_NAME, _HEADERS_OF_OTHERS)
+    for name, value in headers.items():
         _check_secret_text(value, f"headers.{name}", _HEADER_VALUE)
 
 

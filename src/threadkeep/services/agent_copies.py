@@ -24,8 +24,8 @@ class AgentCopies:
     async def make(self, user: User, agent_id: str) -> Agent:
         """Makes a private copy of an agent that the user may change, checked like any new agent.
 
-        It has the prompt with its files, the settings and the MCP servers; no documents, memories or
-        conversations.
+        It has the prompt with its files, the settings and the MCP servers, and what runs it; no documents,
+        memories or conversations.
         """
         source = await self._agents.get_open(user, agent_id)
         if source.code is not None:
@@ -47,6 +47,7 @@ def _draft(source: Agent, user: User) -> AgentDraft:
     servers = source.settings.mcp_servers
     if source.owner_id != user.id:
         servers = _without_secrets(servers)
+        draft = replace(draft, remote=draft.remote and draft.remote.without_secrets())
     return replace(
         draft,
         name=source.name[: MOST_NAME_CHARACTERS - len(_SUFFIX)].rstrip() + _SUFFIX,

@@ -123,6 +123,7 @@ class Agents:
         draft = self._choice.checked(draft)
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
+        self._catalog.check_remote_agent(draft.remote, None)
         agent = self._make(draft, owner=user)
         agent.check_name_is_free(await self.default())
         return agent
@@ -255,6 +256,7 @@ class Agents:
         draft = self._choice.checked(draft, agent)
         self._caps.check(user, draft, agent)
         self._catalog.check(user, draft.settings.mcp_servers, agent.settings.mcp_servers)
+        self._catalog.check_remote_agent(draft.remote, agent.remote)
         if agent.is_default and draft.visibility is not Visibility.PUBLIC:
             raise Forbidden("The default agent must stay public.")
         revised = replace(agent, **_fields_of(draft))

@@ -1,12 +1,13 @@
-"""An agent's settings column: JSON, with the secrets of its servers encrypted."""
+"""An agent's settings, and where another server runs it: JSON, with the secrets encrypted."""
 
 from typing import Any
 
 import msgspec
 
-from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.agent import Agent, AgentSettings
 from threadkeep.domain.ids import FIRST_UUID, AgentId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
+from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox
@@ -14,12 +15,13 @@ from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox
 _PAGE = 100
 # A first choice by text: only servers have secrets.
 _WITH_SERVERS = Statement(
-    """SELECT id, settings FROM tk_agents WHERE id > :after AND settings LIKE '%"mcp_servers":{"%'
+    """SELECT id FROM tk_agents
+    WHERE id > :after AND (settings LIKE '%"mcp_servers":{"%' OR remote IS NOT NULL)
     ORDER BY id LIMIT :limit"""
 )
 # Held until the settings are written back, so that no change by the owner is lost.
-_LOCK = Statement("SELECT settings FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
-_KEEP = Statement("UPDATE tk_agents SET settings = :settings WHERE id = :id")
+_LOCK = Statement("SELECT settings, remote FROM tk_agents WHERE id = :id", locks="FOR UPDATE")
+_KEEP = Statement("UPDATE tk_agents SET settings = :settings, remote = :remote WHERE id = :id")
 
 # An owner who wants it again begins again.
 _REMEMBER = Statement(
@@ -34,12 +36,13 @@ _REMEMBER = Statement(
 
 
 class SettingsColumn:
-    """Writes settings into their column and reads them from it."""
+    """Writes what has secrets into its columns, and reads it from them."""
 
     def __init__(self, box: SecretBox) -> None:
         self._box = box
         self._encoder = msgspec.json.Encoder(enc_hook=self._sealed)
         self._decoder = msgspec.json.Decoder(AgentSettings, dec_hook=self._built)
+        self._remote_decoder = msgspec.json.Decoder(RemoteAgent, dec_hook=self._built)
 
     def encode(self, settings: AgentSettings) -> str:
         """Settings as stored."""
@@ -49,9 +52,18 @@ class SettingsColumn:
         """Stored settings; their secrets stay encrypted until used."""
         return self._decoder.decode(text)
 
-    def remember_key(self, settings: AgentSettings) -> Plan[None]:
-        """Records which key is needed from now on, if these settings hold a secret."""
-        if any(server.secrets for server in settings.mcp_servers.values()):
+    def encode_remote(self, remote: RemoteAgent | None) -> str | None:
+        """Where another server runs an agent, as stored."""
+        return None if remote is None else self._encoder.encode(remote).decode()
+
+    def decode_remote(self, text: str | None) -> RemoteAgent | None:
+        """Where another server runs an agent."""
+        return None if text is None else self._remote_decoder.decode(text)
+
+    def remember_key(self, agent: Agent) -> Plan[None]:
+        """Records which key is needed from now on, if the agent has a secret."""
+        servers = agent.settings.mcp_servers.values()
+        if any(server.secrets for server in servers) or (agent.remote and agent.remote.headers):
             yield REMEMBER_KEY(value=self._box.sealing_key)
 
     def _sealed(self, value: object) -> str:
@@ -78,7 +90,7 @@ async def reseal_settings(database: Database, box: SecretBox) -> int:
     column = SettingsColumn(box)
     after, unreadable = FIRST_UUID, 0
     while found := await database.fetch(_WITH_SERVERS(after=after, limit=_PAGE)):
-        for id_, _ in found:
+        for (id_,) in found:
             unreadable += await database.write(lambda id_=id_: _reseal(column, id_))
         after = found[-1][0]
     return unreadable
@@ -89,7 +101,8 @@ def _reseal(column: SettingsColumn, id_: str) -> Plan[int]:
     rows = yield _LOCK(id=id_)
     if not rows:
         return 0
-    settings = column.decode(rows[0][0])
-    yield _KEEP(id=id_, settings=column.encode(settings))
-    kept = (secret for server in settings.mcp_servers.values() for secret in server.secrets.values())
+    settings, remote = column.decode(rows[0][0]), column.decode_remote(rows[0][1])
+    yield _KEEP(id=id_, settings=column.encode(settings), remote=column.encode_remote(remote))
+    kept = [secret for server in settings.mcp_servers.values() for secret in server.secrets.values()]
+    kept += remote.headers.values() if remote is not None else ()
     return sum(isinstance(secret, SealedSecret) and not secret.is_readable for secret in kept)

@@ -19,14 +19,14 @@ from threadkeep.storage.users import ENSURE_USER
 
 _COLUMNS = """id, owner_id, name, description, primary_role_id, system_prompt, model, visibility, settings,
     is_default, version, created_at, updated_at, deleted_at, code_key, code_version, code,
-    applied_version"""
+    applied_version, remote"""
 
 _INSERT = """INSERT INTO tk_agents (id, owner_id, name, description, primary_role_id, system_prompt, model,
         visibility, settings, is_default, version, created_at, updated_at, code_key, code_version, code,
-        applied_version)
+        applied_version, remote)
     VALUES (:id, :owner_id, :name, :description, :primary_role_id, :system_prompt, :model,
         :visibility, :settings, :is_default, :version, :created_at, :updated_at, :code_key,
-        :code_version, :code, :applied_version)"""
+        :code_version, :code, :applied_version, :remote)"""
 _ADD = Statement(_INSERT)
 # Of two that are created for the same owner at the same time, the second sees the first one's name.
 _LOCK_OWNER = Statement("SELECT 1 FROM tk_users WHERE id = :id", locks="FOR NO KEY UPDATE")
@@ -52,7 +52,7 @@ _UPDATE = Statement(
         system_prompt = :system_prompt, model = :model, visibility = :visibility, settings = :settings,
         version = :version, updated_at = :updated_at, deleted_at = :deleted_at,
         code_version = :code_version, code = :code, applied_version = :applied_version,
-        is_cleared = FALSE
+        remote = :remote, is_cleared = FALSE
     WHERE id = :id"""
 )
 # The user's own agents, other users' public ones, and programs that only admins see are three index ranges;
@@ -201,7 +201,7 @@ class SqlAgents:
             if any(name.casefold() == agent.name.casefold() for (name,) in names):
                 return False
         yield _ADD(**self._values(agent))
-        yield from self._column.remember_key(agent.settings)
+        yield from self._column.remember_key(agent)
         if agent.settings.delete_after_days:
             yield from remember_rule(agent.id, agent.settings.delete_after_days, agent.updated_at)
         yield audit_query(entry)
@@ -216,7 +216,7 @@ class SqlAgents:
         before = self._agent(rows[0])
         changed = change(before)
         yield _UPDATE(**self._values(changed))
-        yield from self._column.remember_key(changed.settings)
+        yield from self._column.remember_key(changed)
         if changed.settings.delete_after_days != before.settings.delete_after_days:
             yield from remember_rule(changed.id, changed.settings.delete_after_days, changed.updated_at)
         yield from accept_tools(before, changed)
@@ -231,6 +231,7 @@ class SqlAgents:
             "code_key": code.key if code else None,
             "code_version": code.version if code else None,
             "code": to_json(code) if code else None,
+            "remote": self._column.encode_remote(agent.remote),
         }
 
     def _get_with_main(
@@ -246,7 +247,7 @@ class SqlAgents:
         (
             id_, owner_id, name, description, role, prompt, model, visibility, settings,
             is_default, version, created_at, updated_at, deleted_at, _, code_version, code,
-            applied_version,
+            applied_version, remote,
         ) = row  # fmt: skip
         return Agent(
             id=id_,
@@ -265,6 +266,7 @@ class SqlAgents:
             deleted_at=deleted_at,
             code=_decode_code(code) if code is not None and code_version is not None else None,
             applied_version=applied_version,
+            remote=self._column.decode_remote(remote),
         )
 
 

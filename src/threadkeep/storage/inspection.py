@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.ids import AgentId, UserId
+from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.retention.rule import Rule, operators_rule
 from threadkeep.domain.sign_in.session import Invitation
 from threadkeep.ports.gateways import SavedGateway
@@ -21,8 +22,9 @@ from threadkeep.storage.store import open_snapshot, sqlite_path
 _VERSION = Statement("SELECT sqlite_version()", postgres="SELECT current_setting('server_version')")
 # The agents whose servers, rules and budgets the checks look at; a first choice by text.
 _AGENTS = Statement(
-    """SELECT id, name, settings FROM tk_agents
-    WHERE deleted_at IS NULL AND (settings LIKE '%"mcp_servers":{"%' OR settings LIKE '%"tools":{"%'
+    """SELECT id, name, settings, remote FROM tk_agents
+    WHERE deleted_at IS NULL AND (remote IS NOT NULL
+        OR settings LIKE '%"mcp_servers":{"%' OR settings LIKE '%"tools":{"%'
         OR settings NOT LIKE '%"budget_month":"0.00"%') ORDER BY id LIMIT 1000"""
 )
 _KEYS = Statement(
@@ -48,11 +50,12 @@ _REFUSAL = Statement(
 
 @dataclass(frozen=True, slots=True)
 class KeptAgent:
-    """An agent that has MCP servers, rules for tools or a budget."""
+    """An agent that has MCP servers, rules for tools or a budget, or that another server runs."""
 
     id: AgentId
     name: str
     settings: AgentSettings
+    remote: RemoteAgent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,10 @@ async def _inspect(
         incompatible=missing if isinstance(missing, Incompatible) else None,
         refusal=refusal or refused,
         most_connections=most_connections,
-        agents=[KeptAgent(AgentId(id_), name, column.decode(kept)) for id_, name, kept in agents],
+        agents=[
+            KeptAgent(AgentId(id_), name, column.decode(kept), column.decode_remote(remote))
+            for id_, name, kept, remote in agents
+        ],
         gateways=gateways_in(gateways, box),
         keys_with_budgets=[KeyWithBudget(name, user_id) for name, user_id in keys],
         open_invitations=await SqlInvitations(database).open_ones(now) if not missing else (),

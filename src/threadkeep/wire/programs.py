@@ -103,6 +103,8 @@ class StepClaim(Struct, frozen=True, omit_defaults=True, tag="step"):
     timeout_s: float | None = None
     asks_if_unknown: bool = False
     """Whether its user decides what happens if nobody knows whether it took effect."""
+    keeps_output: bool = False
+    """Whether what a write has said stays in the reply if it was cut off and is not run again."""
 
 
 class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
@@ -180,7 +182,35 @@ class ProgressItem(Struct, frozen=True, omit_defaults=True, tag="progress"):
     message: str | None = None
 
 
-OutputItem = TextItem | ThoughtItem | NoticeItem | HitsItem | FileItem | ProgressItem
+class RemoteCallItem(Struct, frozen=True, tag="remote_call"):
+    """A call of a tool that another server makes itself: only shown."""
+
+    call_id: str
+    """The same whenever this call is shown again."""
+    name: str
+    arguments: dict[str, Any]
+
+
+class RemoteResultItem(Struct, frozen=True, omit_defaults=True, tag="remote_result"):
+    """What such a call came to."""
+
+    call_id: str
+    result: Any = None
+    error: str | None = None
+
+
+class RemoteStepItem(Struct, frozen=True, omit_defaults=True, tag="remote_step"):
+    """A step that another server takes: once when it begins, once when it ends."""
+
+    number: int
+    """Which of the run's steps it is."""
+    name: str
+    status: Literal["running", "ok", "error"]
+    title: str | None = None
+
+
+RemoteItem = RemoteCallItem | RemoteResultItem | RemoteStepItem
+OutputItem = TextItem | ThoughtItem | NoticeItem | HitsItem | FileItem | ProgressItem | RemoteItem
 
 MOST_UNACKNOWLEDGED_BYTES = 256 * 1024
 """A program that has sent so much output waits until the server acknowledges some."""
@@ -195,7 +225,7 @@ def output_size(item: OutputItem) -> int:
             return sum(len(hit.text.encode()) for hit in hits)
         case FileItem(content=content):
             return len(content)
-        case ProgressItem():
+        case ProgressItem() | RemoteCallItem() | RemoteResultItem() | RemoteStepItem():
             return 0
 
 

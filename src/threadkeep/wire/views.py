@@ -26,11 +26,14 @@ from threadkeep.domain.message import (
     Message,
 )
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.domain.remote_agent import RemoteAgent
+from threadkeep.domain.secret import MASK
 from threadkeep.domain.tool_rules import rules_without_server
 from threadkeep.domain.user import Movable, User, UserRole
 from threadkeep.ports.mcp import ServerReport
 from threadkeep.wire.gateways import GatewayStateView
 from threadkeep.wire.mcp_servers import (
+    Masked,
     McpServerSettingsView,
     McpServerView,
     server_settings_view,
@@ -248,18 +251,30 @@ class AgentSettingsView(View, frozen=True, kw_only=True):
 
 
 class EngineView(View, frozen=True, kw_only=True):
-    """What replies for an agent: a model with its settings (`config`), or a program (`code`).
+    """What replies for an agent: a model with its settings (`config`), a program (`code`), or a server of
+    somebody else's (`ag-ui`).
 
     `ready` means that some process runs the program now. Only the agent's owner and admins see `key`, the
-    `version` of the newest code, and how many `workers` run it.
+    `version` of the newest code, and how many `workers` run it; and `url`, `headers` and `repeat`.
     """
 
     kind: Annotated[
-        Literal["config", "code"], Meta(description="What replies: a model with settings, or a program.")
+        Literal["config", "code", "ag-ui"],
+        Meta(description="What replies: a model with settings, a program, or another server by AG-UI."),
     ]
     status: Annotated[
         Literal["ready", "absent"] | UnsetType,
-        Meta(description="Of a program: whether a worker runs it now."),
+        Meta(description="Of a program: whether a worker runs it now. Of another server always `ready`."),
+    ] = UNSET
+    host: Annotated[
+        str | UnsetType,
+        Meta(description="Of another server: its host, which receives the users' messages."),
+    ] = UNSET
+    url: Annotated[str | UnsetType, Meta(description="Of another server: where runs are posted to.")] = UNSET
+    headers: Masked | UnsetType = UNSET
+    repeat: Annotated[
+        bool | UnsetType,
+        Meta(description="Of another server: whether a run that was cut off may be made again."),
     ] = UNSET
     key: Annotated[str | UnsetType, Meta(description="Of a program: the name that its code registers.")] = (
         UNSET
@@ -300,7 +315,8 @@ class AgentView(View, frozen=True, kw_only=True):
     updated_at: UpdatedAt
     owner_id: Annotated[str | None, Meta(description="The user who made it; null for Threadkeep's own.")]
     engine: Annotated[
-        EngineView, Meta(description="What replies: a model with these settings, or a program.")
+        EngineView,
+        Meta(description="What replies: a model with these settings, a program, or another server."),
     ] = CONFIGURED
     read_only: Annotated[
         Sequence[str], Meta(description="The fields that its code declares, such as `settings.starters`.")
@@ -470,6 +486,19 @@ def _engine(code: AgentCode, served: Served, *, is_open: bool) -> EngineView:
     return EngineView(kind="code", status=status, key=code.key, version=code.version, workers=served.workers)
 
 
+def _remote_engine(remote: RemoteAgent, *, is_open: bool) -> EngineView:
+    if not is_open:
+        return EngineView(kind="ag-ui", status="ready", host=remote.host)
+    return EngineView(
+        kind="ag-ui",
+        status="ready",
+        host=remote.host,
+        url=remote.url,
+        headers=dict.fromkeys(remote.headers, MASK),
+        repeat=remote.repeat,
+    )
+
+
 def _agent_fields(agent: Agent, user: User, served: Mapping[str, Served]) -> dict[str, Any]:
     code, is_open = agent.code, agent.is_open_to(user)
     shown: dict[str, Any] = {
@@ -488,6 +517,8 @@ def _agent_fields(agent: Agent, user: User, served: Mapping[str, Served]) -> dic
     if code is not None:
         shown["engine"] = _engine(code, served.get(code.key, ABSENT), is_open=is_open)
         shown["read_only"] = code.declared
+    elif agent.remote is not None:
+        shown["engine"] = _remote_engine(agent.remote, is_open=is_open)
     if not is_open:
         return shown
     settings = {name: getattr(agent.settings, name) for name in AgentSettingsView.__struct_fields__}

@@ -35,6 +35,7 @@ from threadkeep.engine.code.model_calls import ModelCalls
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.questions import ask, give_up_question
+from threadkeep.engine.code.remote_shown import RemoteShown
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.running import CodeSurroundings, RunningCode, ShownTooMuch, StepLimit
 from threadkeep.engine.code.shown import MOST_NOTICE_CHARACTERS, ShownOutput, body_of
@@ -42,7 +43,7 @@ from threadkeep.engine.code.steps import Steps
 from threadkeep.engine.code.takes import Takes
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.code.voices import PROGRAM
-from threadkeep.engine.ending import completed, failed, last_events, stopped
+from threadkeep.engine.ending import ABANDONED, completed, failed, last_events, stopped
 from threadkeep.engine.journal import CodeStarted, ReplayDiverged, StepBegun
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
 from threadkeep.engine.stop import Stopped, StopReason
@@ -71,6 +72,9 @@ from threadkeep.wire.programs import (
     ProgramLost,
     ProgressItem,
     Refused,
+    RemoteCallItem,
+    RemoteResultItem,
+    RemoteStepItem,
     SaveClaim,
     Settled,
     StepClaim,
@@ -161,8 +165,8 @@ async def run_code(
 _OF_MODELS = (MODEL_FAILED, BUDGET_EXCEEDED, OUTPUT_INVALID)
 """Errors of model calls: a turn whose program does not catch one ends with what is recorded of it."""
 
-_OF_FOREIGN_MODELS = (GenerationFailed.code, BudgetExceeded.code, OutputInvalid.code)
-"""Errors of models that the program called itself, without a claim."""
+_OF_FOREIGN_MODELS = (GenerationFailed.code, BudgetExceeded.code, OutputInvalid.code, ABANDONED.code)
+"""Errors of models, or of other servers, that the program called itself, without a claim."""
 
 _REASONS: dict[StopReason, CancelReason] = {
     "abort": "abort",
@@ -199,6 +203,7 @@ class _Serving:
         self._takes = Takes(code, self._tools)
         self._agents = AgentCalls(code)
         self._attachments = Attachments(code)
+        self._remote = RemoteShown(code, self._tools)
         self._shown = ShownOutput(code.state.shown)
         self._claimed: dict[int, tuple[OpenClaim, Claim]] = {}
         self._working: dict[int, asyncio.Task[None]] = {}
@@ -499,6 +504,9 @@ class _Serving:
                 await self._attach(item, step)
             case ProgressItem():
                 self._progress(item, step)
+            case RemoteCallItem() | RemoteResultItem() | RemoteStepItem():
+                if step is not None and (begun := self._steps.begun_of(step)) is not None:
+                    await self._remote.show(item, begun)
             case _ if (body := body_of(item)) is not None:
                 self._say(body, step)
             case _:

@@ -237,11 +237,15 @@ class RunningCode:
     def say(self, voice: str, body: EventBody) -> None:
         """Shows what a step, a model call or the program itself says."""
         self._unseen_bytes = 0
-        self._shown_size += shown_size(body)
-        if self._shown_size > MOST_SHOWN:
-            raise ShownTooMuch
+        self.note_shown(shown_size(body))
         self.has_spoken = self.has_spoken or (isinstance(body, Text) and not is_blank(body.text))
         self.voices.say(voice, body)
+
+    def note_shown(self, size: int) -> None:
+        """Counts what is shown, in characters; raises ShownTooMuch."""
+        self._shown_size += size
+        if self._shown_size > MOST_SHOWN:
+            raise ShownTooMuch
 
     async def stop_speaking(self, voice: str) -> None:
         """Passes the voice on, once all is shown that something has said whose end is recorded."""

@@ -52,7 +52,8 @@ class Steps:
         code = self._code
         begun = code.begun(open_, bare_name(claim.name), "step", claim.effect)
         if begun.attempt > 1:
-            code.voices.restart(begun.step_id)
+            if not (claim.keeps_output and claim.effect == "write"):
+                code.voices.restart(begun.step_id)
             if claim.effect == "write" and not await self._is_wanted_again(claim, open_, begun):
                 ended = code.failed(
                     open_,

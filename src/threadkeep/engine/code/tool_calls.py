@@ -48,6 +48,9 @@ from threadkeep.wire.programs import (
 LEFT = "The agent's code no longer waits for this call."
 TOOL_FAILED = "The tool failed."
 
+REMOTE_CALL = "remote_"
+"""What the ids of calls begin with that another server makes of its own tools."""
+
 Ran = Callable[[Mapping[str, Any]], Awaitable[StepDone]]
 
 
@@ -153,6 +156,14 @@ class ToolCalls:
             return claim.call_id
         turn = self._code.turn
         return f"call_{derived_uuid(turn.started_at, turn.id, open_.key).replace('-', '')}"
+
+    def note_remote(self, called: UnfinishedCall) -> None:
+        """Another server calls a tool of its own; if it says nothing of the result, the turn's end does."""
+        self._calls[called.tool_call_id] = called
+
+    def end_remote(self, id_: str) -> UnfinishedCall | None:
+        """Such a call has ended; None if there is none, or it is the program's."""
+        return self._calls.pop(id_, None) if id_.startswith(REMOTE_CALL) else None
 
     def give_up(self, id_: str, open_: OpenClaim) -> None:
         """Ends a call, by its id, that the program no longer waits for."""

@@ -16,6 +16,7 @@ from threadkeep.domain.agent import (
 )
 from threadkeep.domain.errors import SecretUnreadable
 from threadkeep.domain.mcp import McpServer, StdioServer
+from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.domain.text import one_line
 from threadkeep.domain.tool_rules import rules_without_server
@@ -23,6 +24,7 @@ from threadkeep.handling.etags import etag, expected_version
 from threadkeep.handling.merge_patch import merge_patch
 from threadkeep.handling.paging import PageQuery, Pager
 from threadkeep.handling.routing import RequestContext, ViewResponse
+from threadkeep.http.api.agent_engine import EngineBody, remote_from_body, remote_to_body
 from threadkeep.http.api.agent_settings import AgentSettingsBody
 from threadkeep.http.api.mcp_servers import servers_from_body, servers_to_body
 from threadkeep.http.api.tool_rules import rules_from_body, rules_to_body
@@ -62,6 +64,10 @@ class AgentBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     settings: Annotated[
         AgentSettingsBody, Meta(description="Its limits and behavior; what you leave out has its default.")
     ] = AgentSettingsBody()
+    engine: Annotated[
+        EngineBody | None,
+        Meta(description="A server of somebody else's that runs it; null if Threadkeep does, with `model`."),
+    ] = None
     applied: Annotated[
         bool,
         Meta(
@@ -97,6 +103,10 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     settings: Annotated[
         dict[str, Any] | UnsetType | None,
         Meta(description="Any of the fields of `settings`; `output`, a schema, is replaced as a whole."),
+    ] = UNSET
+    engine: Annotated[
+        dict[str, Any] | UnsetType | None,
+        Meta(description="Any of the fields of `engine`; null has Threadkeep run it again."),
     ] = UNSET
     applied: Annotated[
         bool | UnsetType,
@@ -205,7 +215,7 @@ def _revising(body: AgentPatch, default: AgentSettings) -> Callable[[Agent], Age
             merged["settings"]["output"] = body.settings["output"]
         try:
             revised = msgspec.convert(merged, AgentBody)
-            return _draft(revised, agent.settings.mcp_servers, default)
+            return _draft(revised, agent.settings.mcp_servers, default, agent.remote)
         except msgspec.ValidationError as exc:
             raise invalid_request(exc, AgentBody) from exc
 
@@ -220,8 +230,10 @@ def _plain_fields(default: AgentSettings) -> dict[str, Any]:
 
 def _preview(before: Agent, after: Agent, services: Agents) -> AgentPreviewView:
     old, new = _leaves(msgspec.to_builtins(_body(before))), _leaves(msgspec.to_builtins(_body(after)))
-    for servers, leaves in ((before.settings.mcp_servers, old), (after.settings.mcp_servers, new)):
-        leaves.update(_secrets(servers))
+    for agent, leaves in ((before, old), (after, new)):
+        leaves.update(_secrets(agent.settings.mcp_servers))
+        if agent.remote is not None:
+            leaves.update(_plain(agent.remote.headers, ("engine", "headers")))
     changes = [
         AgentChangeView(path=path, before=_shown(old.get(path)), after=_shown(new.get(path)))
         for path in dict.fromkeys((*old, *new))
@@ -243,15 +255,22 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any
 
 
 def _secrets(servers: Mapping[str, McpServer]) -> dict[tuple[str, ...], Secret | object]:
-    """The secrets of servers in plain text, to compare them; one that can't be read is like no other."""
+    """The secrets of servers in plain text, to compare them."""
     found: dict[tuple[str, ...], Secret | object] = {}
     for name, server in servers.items():
         kind = "env" if isinstance(server, StdioServer) else "headers"
-        for key, secret in server.secrets.items():
-            try:
-                found["settings", "mcpServers", name, kind, key] = Secret(secret.reveal())
-            except SecretUnreadable:
-                found["settings", "mcpServers", name, kind, key] = object()
+        found |= _plain(server.secrets, ("settings", "mcpServers", name, kind))
+    return found
+
+
+def _plain(secrets: Mapping[str, Secret], place: tuple[str, ...]) -> dict[tuple[str, ...], Secret | object]:
+    """Secrets in plain text, by the keys that lead to them; one that can't be read is like no other."""
+    found: dict[tuple[str, ...], Secret | object] = {}
+    for key, secret in secrets.items():
+        try:
+            found[(*place, key)] = Secret(secret.reveal())
+        except SecretUnreadable:
+            found[(*place, key)] = object()
     return found
 
 
@@ -259,7 +278,12 @@ def _shown(value: object) -> object:
     return MASK if isinstance(value, Secret) or type(value) is object else value
 
 
-def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSettings) -> AgentDraft:
+def _draft(
+    body: AgentBody,
+    kept: Mapping[str, McpServer],
+    default: AgentSettings,
+    kept_remote: RemoteAgent | None = None,
+) -> AgentDraft:
     given = {name: getattr(body.settings, name) for name in AgentSettingsBody.__struct_fields__}
     settings = {name: getattr(default, name) if it is UNSET else it for name, it in given.items()}
     settings["mcp_servers"] = servers_from_body(body.settings.mcp_servers, kept)
@@ -272,6 +296,7 @@ def _draft(body: AgentBody, kept: Mapping[str, McpServer], default: AgentSetting
         model=body.model,
         visibility=body.visibility,
         settings=AgentSettings(**settings),
+        remote=remote_from_body(body.engine, kept_remote),
     )
 
 
@@ -287,4 +312,5 @@ def _body(agent: Agent) -> AgentBody:
         model=agent.model,
         visibility=agent.visibility,
         settings=AgentSettingsBody(**settings),
+        engine=remote_to_body(agent.remote),
     )
