@@ -143,6 +143,38 @@ def test_admin_invites_and_suspends(unopened: Page, browser: Browser, server: Se
     row.get_by_role("button", name="Let carl back in").click()
     expect(row).not_to_contain_text("Suspended since")
     assert violations(admin) == []
+    row.get_by_role("button", name="Delete carl").click()
+    question = admin.get_by_role("alertdialog")
+    expect(question).to_contain_text("for good")
+    expect(question.get_by_role("button", name="Delete")).to_be_disabled()
+    assert violations(admin) == []
+    question.get_by_role("textbox", name="To confirm, type carl").fill("carl")
+    question.get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+    admin.reload()
+    expect(admin.get_by_role("list", name="Users")).to_contain_text("root")
+    expect(row).to_have_count(0)
+    context.close()
+
+
+def test_invited_person_signs_in_with_a_second_browser(unopened: Page, browser: Browser, server: Server):
+    laptop = unopened
+    accept(laptop, invite(server, "ida"), "ida")
+    laptop.goto("/#/settings")
+    laptop.get_by_role("button", name="Sign in on another device").click()
+    card = laptop.get_by_role("region", name="Link for another device")
+    link = card.locator(".secret code").inner_text()
+    assert violations(laptop) == []
+    context = browser.new_context(base_url=server.url, service_workers="block")
+    phone = context.new_page()
+    phone.goto(link)
+    expect(phone.get_by_text("Your other browsers stay signed in.")).to_be_visible()
+    accept(phone, link, "ida")
+    card.get_by_role("button", name="Done").click()
+    here = laptop.get_by_role("list", name="Where you’re signed in").get_by_role("listitem")
+    expect(here).to_have_count(2)
+    phone.goto(link)
+    expect(phone.get_by_role("alert")).to_contain_text("Ask the person who invited you for a new link")
     context.close()
 
 

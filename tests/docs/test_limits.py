@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import DOCS, ROOT
 from threadkeep import Settings
-from threadkeep.agents import steps, turn
+from threadkeep.agents import model_errors, steps, turn
 from threadkeep.agents.agent import MOST_DESCRIPTION_CHARACTERS, MOST_STEPS, MOST_TIMEOUT_S
 from threadkeep.agents.state import MOST_STATE_BYTES
 from threadkeep.agents.turn import MOST_FILE_BYTES
@@ -32,7 +32,7 @@ from threadkeep.domain import (
 )
 from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.sharing import share
-from threadkeep.domain.sign_in import identity
+from threadkeep.domain.sign_in import identity, session
 from threadkeep.engine import tools
 from threadkeep.engine.code import running
 from threadkeep.handling import bodies, idempotency, uploads
@@ -67,6 +67,7 @@ DEFAULTS = Settings.load({})
 OF_AN_AGENT = AgentSettings()
 UNITS = {"KB": 1024, "MB": 1024**2, "GB": 1024**3, "minutes": 60}
 FIXED = {
+    "the reason of a provider that an error names": model_errors.MOST_REASON_CHARACTERS,
     "uploaded files that no message has": files.MOST_UNSENT,
     "API keys": key.MOST_KEYS,
     "life of a key with the scope `admin`": key.MOST_ADMIN_DAYS,
@@ -75,6 +76,7 @@ FIXED = {
     "browsers signed in at once": sessions.MOST_SESSIONS,
     "instructions to every agent": user.MOST_INSTRUCTION_CHARACTERS,
     "wrong invitations from one address in a minute": attempts.MOST_ATTEMPTS,
+    "links for other browsers that an invited user makes in an hour": session.MOST_OWN_LINKS,
     "sign-ins with a provider started from one address in a minute": begun.MOST_BEGUN_SIGN_INS,
     "groups kept of a user": identity.MOST_GROUPS,
     "files of a message": files.MOST_FILES_OF_A_MESSAGE,

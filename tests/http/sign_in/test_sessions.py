@@ -358,9 +358,15 @@ async def test_invited_person_signs_in_with_another_browser_too(api: Api):
     refusal(await accept(browser(api), token), 410, "INVITATION_ENDED")
     for client in (laptop, phone):
         assert len((await client.get("/api/me/sessions")).json()["items"]) == 2
-    audit = [it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["actorId"] == "invited:ann"]
+    audit = [
+        it for it in (await admin.get("/api/admin/audit")).json()["items"] if it["actorId"] == "invited:ann"
+    ]
     marks = [(it["action"], it["details"].get("forOtherBrowser")) for it in audit]
-    assert marks[:3] == [("accept_invitation", True), ("create_invitation", True), ("create_invitation", True)]
+    assert marks[:3] == [
+        ("accept_invitation", True),
+        ("create_invitation", True),
+        ("create_invitation", True),
+    ]
     # An admin's link still ends them all, and the links that they have made.
     new_way_in = await invite(api)
     made = await own_link(phone)

@@ -27,7 +27,9 @@ export function ConfirmDialog({ title, text, action, isHarmless, typed, answer }
       <p id="confirm-text">{text}</p>
       {typed && (
         <label>
-          <WithCode text={typed.label} />
+          <span>
+            <WithCode text={typed.label} />
+          </span>
           <input value={given} autoComplete="off" autoCapitalize="none" spellCheck={false} onChange={(event) => setGiven(event.target.value)} />
         </label>
       )}

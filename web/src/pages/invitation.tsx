@@ -68,7 +68,7 @@ function Offer({ offer, isAccepting, onAccept }: OfferProps) {
   const other = hereId && (me?.id === hereId ? nameOf(me) : nameOf({ id: hereId }));
   return (
     <>
-      <h2>{invitationWords.title}</h2>
+      <h2>{offer.endsSessions ? invitationWords.title : invitationWords.ownTitle}</h2>
       <p>
         <WithName text={invitationWords.as(offer.name, offer.role === "admin")} />{" "}
         {offer.invitedBy && invitationWords.invitedBy(nameOf({ id: offer.invitedBy }))}
@@ -121,7 +121,7 @@ function Useless({ problem, onRetry }: { problem: Problem; onRetry: () => void }
   const isIn = useStore(session).state === "in";
   const { loaded } = useLoaded(readSignIn);
   // Where invitations are the only way in, there is nothing to choose: the text says whom to ask.
-  const hasOtherWay = loaded.state === "ready" && (loaded.value.ways.length > 0 || loaded.value.tokens);
+  const hasOtherWay = loaded.state === "ready" && loaded.value.ways.length > 0;
   const { code } = problem;
   const known = code in invitationWords.problems ? invitationWords.problems[code as keyof typeof invitationWords.problems] : null;
   return (

@@ -84,7 +84,7 @@ function Ways({ refused }: { refused: Refused }) {
           ))}
         </div>
       )}
-      {invitations && <p className={ways.length ? "hint" : undefined}>{ways.length ? signInWords.withInvitation : signInWords.byInvitation}</p>}
+      {invitations && refused !== "suspendedByAdmin" && <p className={ways.length ? "hint" : undefined}>{ways.length ? signInWords.withInvitation : signInWords.byInvitation}</p>}
       {isForPeople && token ? (
         <details open={refused === "token"}>
           <summary>{signInWords.developer}</summary>

@@ -4,6 +4,7 @@ import { wordsHook } from "./language";
 
 const en = {
   title: "You’re invited",
+  ownTitle: "Sign in on this device",
   as: (name: string, isAdmin: boolean) => `This link signs you in as \`${name}\`${isAdmin ? ", an administrator" : ""}.`,
   invitedBy: (name: string) => `The invitation is from ${name}.`,
   until: (time: string) => `It works once, until ${time}.`,
@@ -29,6 +30,7 @@ const en = {
 
 const zh: typeof en = {
   title: "你收到了邀请",
+  ownTitle: "在此设备上登录",
   as: (name, isAdmin) => `通过此链接，你将以${isAdmin ? "管理员" : ""} \`${name}\` 的身份登录。`,
   invitedBy: (name) => `${name} 邀请了你。`,
   until: (time) => `链接只能使用一次，${time} 前有效。`,

@@ -1,4 +1,4 @@
-import { type InvitationOfferView, type MeView } from "@threadkeep/client";
+import { type InvitationOfferView, type MeView, type SignInView } from "@threadkeep/client";
 import { afterEach, beforeEach, expect, it } from "vitest";
 
 import { setToken, token } from "../../src/api/api";
@@ -17,16 +17,16 @@ let accepted: unknown[];
 /** What the server says of the link, and whom the cookie signs in. */
 let offer: () => Response;
 let me: MeView | null;
-/** Whether there is another way to sign in. */
-let tokens: boolean;
+/** The other ways to sign in. */
+let ways: SignInView["ways"];
 
 beforeEach(() => {
-  [accepted, me, offer, tokens] = [[], null, () => Response.json(OFFER), true];
+  [accepted, me, offer, ways] = [[], null, () => Response.json(OFFER), [{ name: "work", title: "Okta", url: "/x" }]];
   session.set({ state: "out", refused: null });
   go({ name: "invitation", token: "secret" });
   respond.mockImplementation(async ({ pathname }, { body }) => {
     if (pathname === "/api/sign-in/invitation") return offer();
-    if (pathname === "/api/sign-in") return Response.json({ ways: [], invitations: true, tokens });
+    if (pathname === "/api/sign-in") return Response.json({ ways, invitations: true, tokens: true });
     if (pathname === "/api/me") return me ? Response.json(me) : refuse(401, "UNAUTHENTICATED");
     const { switch: switches, ...sent } = JSON.parse(body as string) as { switch: boolean; token: string };
     accepted.push({ ...sent, switches });
@@ -118,7 +118,7 @@ it.each([
 });
 
 it("offers no other way where there is none, and says whom to ask", async () => {
-  [tokens, offer] = [false, () => refuse(410, "INVITATION_ENDED")];
+  [ways, offer] = [[], () => refuse(410, "INVITATION_ENDED")];
   const drawn = draw(<Invitation token="secret" />);
   await seen(() => expect(drawn.find("[role=alert]").textContent).toContain("Ask the person who invited you for a new link"));
   await seen(() => expect(respond.mock.calls.map(([{ pathname }]) => pathname)).toContain("/api/sign-in"));

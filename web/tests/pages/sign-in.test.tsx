@@ -38,11 +38,13 @@ it.each([
   ["suspendedByAdmin", "Only an administrator can lift this"],
   ["suspendedByProvider", "Sign in with it again"],
 ] as const)("says that the account is suspended, and what lifts that: %s", async (refused, text) => {
-  offer({ ways: [OKTA] });
+  offer({ ways: [OKTA], invitations: true });
   const drawn = draw(<SignIn refused={refused} />);
   await seen(() => drawn.find("a.button"));
   expect(drawn.find("[role=alert]").textContent).toContain("Your account is suspended");
   expect(drawn.find("[role=alert]").textContent).toContain(text);
+  // A new link would let in nobody whom an administrator keeps out.
+  expect(drawn.text.includes("Have an invitation?")).toBe(refused === "suspendedByProvider");
 });
 
 it("says where a token comes from where there is nothing else", async () => {
