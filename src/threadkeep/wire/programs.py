@@ -15,6 +15,8 @@ class ProgramLost(Exception):
 
 
 Effect = Literal["read", "idempotent", "write"]
+FileKind = Literal["images", "pdfs"]
+"""Files that a model can take as they are."""
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save"]
 """What a claim asks for, as it is recorded."""
@@ -110,6 +112,8 @@ class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
 
     re: int
     value: Raw = NOTHING
+    shows: Raw = NOTHING
+    """What clients and models read of a tool's value, where that is for the program alone."""
     error: ProgramError | None = None
     shown: bool = False
     """Whether the error's message is meant for the user."""
@@ -264,6 +268,18 @@ class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
     scope: str = ""
     limit: int | None = None
     as_context: bool = False
+    files: tuple[FileKind, ...] | None = None
+    """Of `as_context`, for a model of the program's own: which files it takes as they are."""
+
+
+class ContentClaim(Struct, frozen=True, tag="content"):
+    """The bytes of a file of the conversation, in base64; `null` if they are gone.
+
+    They never change, so they aren't recorded: a run that asks again gets the same.
+    """
+
+    id: int
+    content_id: str
 
 
 Tokens = Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
@@ -326,11 +342,12 @@ FromProgram = (
     | CallClaim
     | AskClaim
     | TakeClaim
+    | ContentClaim
     | UsageClaim
     | SaveClaim
     | End
 )
-Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | UsageClaim | SaveClaim
+Claim = StepClaim | ModelClaim | CallClaim | AskClaim | TakeClaim | ContentClaim | UsageClaim | SaveClaim
 
 
 MOST_OPEN_CLAIMS = 100

@@ -56,6 +56,7 @@ from threadkeep.wire.programs import (
     Cancel,
     CancelReason,
     Claim,
+    ContentClaim,
     End,
     FileItem,
     ModelClaim,
@@ -338,6 +339,8 @@ class _Serving:
                     if message.is_read:
                         self._code.claims.pass_saved_point(message.scope)
                     self._code.send(await self._takes.save(message))
+                case ContentClaim():
+                    self._start(self._takes.content(message))
                 case End():
                     self._end(message)
                     return
@@ -412,7 +415,7 @@ class _Serving:
                     await self._takes.take(claim, open_)
                 case UsageClaim():
                     await self._takes.usage(claim, open_)
-                case SaveClaim():
+                case SaveClaim() | ContentClaim():
                     pass
 
     def _done(self, done: StepDone) -> None:
