@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypedDict, cast
 import ormsgpack
 import pytest
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
-from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain.agents.middleware import HumanInTheLoopMiddleware, wrap_model_call
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_core.tracers import _streaming
@@ -14,7 +14,10 @@ from langgraph._internal import _constants
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Send, interrupt
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, Send, interrupt
+from pydantic import BaseModel
 
 from tests.agents.langgraph_models import Call, Scripted, echo
 from threadkeep.agents.langgraph import durable, step
@@ -254,6 +257,127 @@ async def test_an_agent_in_a_tool_is_recorded_step_by_step_if_the_tool_says_so()
     assert run.steps["order"].count == 1
     assert run.text.endswith("It said: It said: order 7..")
     assert "I look. \n\nIt said: It said" in run.text, "what the inner agent says is not the reply's"
+
+
+def assistant(ran: list[str]) -> Any:
+    """An agent with a tool that runs another one, whose own call is to be approved."""
+
+    @tool
+    def look_up(order: int) -> str:
+        """Looks an order up."""
+        ran.append("look_up")
+        return f"order {order}"
+
+    @tool
+    def refund_order(order: int) -> str:
+        """Refunds an order."""
+        ran.append("refund_order")
+        return f"refunded {order}"
+
+    def answer(messages: list[BaseMessage]) -> list[str | Call]:
+        results = [str(it.content) for it in messages if isinstance(it, ToolMessage)]
+        calls: list[Call] = [("look_up", '{"order": 7}'), ("refund_order", '{"order": 7}')]
+        return [calls[len(results)]] if len(results) < 2 else [", ".join(results)]
+
+    middleware = HumanInTheLoopMiddleware({"refund_order": True})
+    inner = cast(
+        "Any",
+        create_agent(Scripted(answer=answer), [look_up, refund_order], middleware=[middleware], name="inner"),
+    )
+
+    @tool
+    def delegate(what: str) -> str:
+        """Asks another agent."""
+        return inner.invoke({"messages": [HumanMessage(what)]})["messages"][-1].content
+
+    model = Scripted(answer=calls_then_says(("delegate", '{"what": "Refund 7"}')))
+    return create_agent(model, [delegate], name="outer")
+
+
+async def test_an_agent_that_a_tool_runs_asks_its_user_and_is_continued_where_it_was() -> None:
+    for allows, done in (("yes", ["look_up", "refund_order"]), ("no", ["look_up"])):
+        ran: list[str] = []
+        run = await run_agent(
+            durable(assistant(ran), effects={"delegate": "idempotent"}), "Go", answers=[allows]
+        )
+        assert ran == done
+        assert len(run.questions) == 1
+        assert "Tool: refund_order" in run.questions[0]
+    ran = []
+    agent = durable(assistant(ran), effects={"delegate": "idempotent"})
+    asked = "after step_end langgraph/tools@2.0/1/delegate"
+    report = await crash_everywhere(agent, "Go", answers=["yes"], only=(asked, "before save (6)"))
+    report.check()
+    assert report.crashes
+    assert ran == ["look_up", "refund_order"] * (1 + len(report.crashes)), "no call is made twice"
+
+
+async def test_what_a_tool_returns_besides_text_is_shown_as_what_the_model_reads_of_it() -> None:
+    @tool
+    def mark(order: int) -> Any:
+        """Marks an order."""
+        message = ToolMessage(f"Marked {order}.", tool_call_id="mark-1-1")
+        return Command(update={"messages": [message]})
+
+    model = Scripted(answer=calls_then_says(("mark", '{"order": 7}')))
+    agent = durable(create_agent(model, [mark], name="marker"), effects={"mark": "read"})
+    run = await run_agent(agent, "Mark it")
+    assert run.text.endswith("It said: Marked 7..")
+    assert [it["result"] for it in run.parts if it["type"] == "tool_call"] == ["Marked 7."]
+
+
+class Decision(BaseModel):
+    approved: bool
+    note: str | None = None
+
+
+async def test_an_interrupt_with_a_schema_is_a_form_and_its_answer_the_class() -> None:
+    async def ask(state: MessagesState) -> Any:
+        decision = interrupt({"question": "Pay?"}, response_schema=Decision)
+        return {"messages": [AIMessage(f"{decision.approved}: {decision.note}")]}
+
+    run = await run_agent(
+        durable(graph_of(ask), key="asks"), "Go", answers=[{"approved": True, "note": "OK"}]
+    )
+    assert (run.questions, run.text) == (["Pay?"], "True: OK")
+
+
+async def test_nodes_have_the_store_that_their_graph_was_compiled_with() -> None:
+    store = InMemoryStore()
+    store.put(("user",), "name", {"is": "Ada"})
+
+    async def greet(state: MessagesState, *, store: BaseStore) -> Any:
+        found = await store.aget(("user",), "name")
+        return {"messages": [AIMessage(f"Hello {found.value['is'] if found else '?'}.")]}
+
+    builder: Any = StateGraph(MessagesState)
+    builder.add_node("greet", greet)
+    builder.add_edge(START, "greet")
+    assert (await run_agent(durable(builder.compile(store=store), key="greets"), "Hi")).text == "Hello Ada."
+
+
+async def test_an_agent_whose_middleware_is_not_async_runs_in_a_thread() -> None:
+    asked: list[str] = []
+
+    @wrap_model_call
+    def noted(request: Any, handler: Any) -> Any:
+        asked.append(str(request.messages[-1].content))
+        return handler(request)
+
+    @tool
+    def price(order: int) -> str:
+        """Says what an order costs."""
+        return f"{order} costs 5"
+
+    model = Scripted(answer=calls_then_says(("price", '{"order": 7}')))
+    made = create_agent(model, [price], middleware=[noted], name="priced")
+    agent = durable(made, effects={"price": "read"})
+    report = await crash_everywhere(agent, "Price", only=("after step_end langgraph/model@1/1/model",))
+    report.check()
+    assert report.whole.text.endswith("It said: 7 costs 5.")
+    assert (report.whole.steps["model"].count, report.whole.steps["price"].count) == (2, 1)
+    assert asked[:2] == ["Price", "7 costs 5"]
+    assert len(report.crashes) == 1
 
 
 async def test_events_and_steps_of_nodes_come_once() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import agents as sdk
 import httpx2
@@ -14,6 +14,7 @@ from agents.tool_context import ToolContext
 from openai import AsyncOpenAI
 
 from threadkeep.agents import ModelMessageItem
+from threadkeep.agents.media import Media
 from threadkeep.agents.openai_agents import durable, preparing
 from threadkeep.agents.openai_agents.sessions import converted
 from threadkeep.client import TurnWaiting
@@ -257,6 +258,23 @@ async def test_guardrail_that_asks_a_model_is_recorded_and_its_refusal_is_told()
     assert rude.error.message == "Please be polite."
 
 
+async def test_guardrail_of_a_tool_that_refuses_its_result_ends_the_turn_with_a_sentence():
+    @sdk.tool_output_guardrail
+    def secret(_: sdk.ToolOutputGuardrailData) -> sdk.ToolGuardrailFunctionOutput:
+        return sdk.ToolGuardrailFunctionOutput.raise_exception(output_info="secret")
+
+    @sdk.function_tool(tool_output_guardrails=[secret])
+    def find_person() -> str:
+        """Finds a person."""
+        return "078-05-1120"
+
+    provider.script = lambda _: [UseTool("find_person", {}, "call_1")]
+    clerk = sdk.Agent("Clerk", model=responses, tools=[find_person])
+    run = await run_agent(durable(clerk, effects={"find_person": "read"}, refused="Not that."), "Who?")
+    assert run.error
+    assert (run.status, run.error.message) == ("FAILED", "Not that.")
+
+
 async def test_guardrail_beside_a_model_call_ends_the_turn_the_same_way_when_it_runs_again():
     @sdk.input_guardrail
     async def never(*_: Any) -> sdk.GuardrailFunctionOutput:
@@ -412,7 +430,7 @@ async def test_conversation_that_the_sdk_has_no_items_of_is_converted():
         ModelMessageItem("user", [{"type": "tool_result", "tool_use_id": "1", "content": "2"}]),
         ModelMessageItem("assistant", [{"type": "text", "text": "B"}]),
     ]
-    assert converted(context) == [
+    assert converted(context, Media(cast("Any", None))) == [
         {"role": "user", "content": "A"},
         {"type": "function_call", "call_id": "1", "name": "f", "arguments": '{"a": 1}'},
         {"type": "function_call_output", "call_id": "1", "output": "2"},

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
@@ -28,6 +28,7 @@ from tests.frameworks.pydantic_ai_shop import provider
 from tests.frameworks.scripted import Asked, answering
 from tests.frameworks.suite import say
 from threadkeep.agents import Turn
+from threadkeep.agents.media import Media
 from threadkeep.agents.pydantic_ai import Durability, durable
 from threadkeep.agents.pydantic_ai.messages import converted
 from threadkeep.testing import Say, ToolServer, crash_everywhere, run_agent, running_app
@@ -190,6 +191,8 @@ async def test_a_tool_that_asks_for_an_approval_when_it_runs_pauses_the_turn():
 
     run = await run_agent(durable(agent), "Pay.", answers=["allow"])
     assert (run.text, ran, run.questions) == ("Paid 700.", [700], ["Call pay?"])
+    shown = [it["result"] for it in run.parts if it["type"] == "tool_call"]
+    assert shown == ["The tool asks for an approval before it runs.", "Paid 700."]
 
 
 async def test_a_call_whose_outcome_is_unknown_is_read_by_the_model_and_its_repetition_asks_the_user():
@@ -364,7 +367,8 @@ def test_messages_of_other_agents_become_the_frameworks_own():
             ),
             ModelMessageItem("user", [{"type": "tool_result", "tool_use_id": "c1", "content": "Order 7."}]),
             ModelMessageItem("assistant", "Order 7."),
-        ]
+        ],
+        Media(cast("Any", None)),
     )
     assert [(it.kind, [part.part_kind for part in it.parts]) for it in made] == [
         ("request", ["user-prompt"]),

@@ -13,7 +13,7 @@ from msgspec import Raw
 from threadkeep.agents.errors import AgentError, StepResultInvalid, StepResultTooLarge
 from threadkeep.agents.failures import record
 from threadkeep.agents.output import text_item
-from threadkeep.agents.replies import Result, Thought, Usage
+from threadkeep.agents.replies import Result, Shown, Thought, Usage
 from threadkeep.agents.run import FunctionRun, RunningStep, checked, current_step
 from threadkeep.agents.steps import OpenSteps, Step
 from threadkeep.agents.values import (
@@ -25,6 +25,7 @@ from threadkeep.agents.values import (
     with_article,
 )
 from threadkeep.wire.programs import (
+    NOTHING,
     HitsItem,
     RemoteCallItem,
     RemoteResultItem,
@@ -90,6 +91,7 @@ class _Attempts:
         self._step = step
         self._go = go
         self._running = RunningStep(run, go.re, step.name, go.idempotency_key)
+        self._shows = NOTHING
 
     async def done(self) -> tuple[StepDone, BaseException | None]:
         """How it ended, and the exception if it failed."""
@@ -108,7 +110,7 @@ class _Attempts:
         if error is not None:
             is_shown = isinstance(error, AgentError)
             return StepDone(self._go.re, error=record(error), shown=is_shown, duration_ms=took_ms), error
-        return StepDone(self._go.re, value=Raw(value), duration_ms=took_ms), None
+        return StepDone(self._go.re, value=Raw(value), shows=self._shows, duration_ms=took_ms), None
 
     async def _until_final(self) -> tuple[bytes, BaseException | None]:
         for attempt in itertools.count():
@@ -191,6 +193,8 @@ class _Attempts:
 
     def _encoded(self, value: Any) -> bytes:
         step = self._step
+        if isinstance(value, Shown):
+            self._shows, value = Raw(encode(value.shows)), value.value
         try:
             encoded = encode(value)
         except Unstorable as exc:

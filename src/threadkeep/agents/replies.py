@@ -49,6 +49,15 @@ class Result:
     value: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a tool returns whose value says nothing to people."""
+
+    value: Any
+    shows: Any
+    """What is shown instead."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What a model replied."""

@@ -52,8 +52,10 @@ from threadkeep.wire.programs import (
     CallClaim,
     CallReturned,
     Claim,
+    ContentClaim,
     Effect,
     FileItem,
+    FileKind,
     HitItem,
     HitsItem,
     ModelClaim,
@@ -67,6 +69,7 @@ from threadkeep.wire.programs import (
     SaveClaim,
     ServerTool,
     Start,
+    StartFile,
     StartMessage,
     StepAccess,
     TakeClaim,
@@ -536,7 +539,10 @@ class Turn(TurnFacts):
     # The user
 
     async def ask(self, message: str, choices: Sequence[str] | None = None, type: Any = None) -> Any:  # noqa: A002
-        """Asks the user; None if they decline. The turn may wait for days: the function starts again then."""
+        """Asks the user; None if they decline. The turn may wait for days: the function starts again then.
+
+        `type` is what the answer becomes, or a JSON schema that it fits.
+        """
         schema, kind, is_wrapped = _question(choices, type)
         answer = await self.ask_form(message, schema)
         if answer is None:
@@ -581,16 +587,27 @@ class Turn(TurnFacts):
     ) -> list[dict[str, Any]]: ...
     @overload
     async def history(
-        self, limit: int | None = None, *, as_context: Literal[True]
+        self,
+        limit: int | None = None,
+        *,
+        as_context: Literal[True],
+        files: Sequence[FileKind] | None = None,
     ) -> list[ModelMessageItem]: ...
-    async def history(self, limit: int | None = None, *, as_context: bool = False) -> list[Any]:
-        """The messages before the turn's own; `as_context`, with it, as a model would receive them."""
+    async def history(
+        self, limit: int | None = None, *, as_context: bool = False, files: Sequence[FileKind] | None = None
+    ) -> list[Any]:
+        """The messages before the turn's own; `as_context`, with it, as a model would receive them.
+
+        `files` are those that a model of yours takes as they are; the others are text. Without it, they are
+        as the agent's own model takes them.
+        """
         if isinstance(limit, int) and limit < 1:
             raise ValueError(f"`limit` is at least 1, not {limit}.")
         if not self.is_shown:  # all that it knows is what it was asked
             return [user_message(self.text)] if as_context else []
         if as_context:
-            found = await self._take("history", list[ModelMessageItem], limit=limit, as_context=True)
+            kind = list[ModelMessageItem]
+            found = await self._take("history", kind, limit=limit, as_context=True, files=files)
             return [*found, user_message(self.text)] if self._shared.has_own_text else found
         return await self._take("history", list[dict[str, Any]], limit=limit)
 
@@ -601,11 +618,27 @@ class Turn(TurnFacts):
         *,
         limit: int | None = None,
         as_context: bool = False,
+        files: Sequence[FileKind] | None = None,
     ) -> Any:
         def make(id_: int) -> TakeClaim:
-            return TakeClaim(id=id_, what=what, scope=self._scope, limit=limit, as_context=as_context)
+            return TakeClaim(
+                id=id_,
+                what=what,
+                scope=self._scope,
+                limit=limit,
+                as_context=as_context,
+                files=None if files is None else tuple(files),
+            )
 
         return await self._claim(f"turn.{what}", make, kind)
+
+    async def content(self, file: StartFile | str) -> bytes | None:
+        """The bytes of a file of the message, or of one in a message for a model, by its id.
+
+        None if they are gone, or more than 32 MiB. They never change, so no step is needed.
+        """
+        id_ = file if isinstance(file, str) else file.id
+        return await self._claim("turn.content", lambda it: ContentClaim(it, id_), bytes | None)
 
     async def _claim(self, name: str, make: Callable[[int], Claim], kind: Any) -> Any:
         value = await self._run.claim(name, make)
@@ -736,7 +769,8 @@ def _question(choices: Sequence[str] | None, kind: Any) -> tuple[dict[str, Any] 
         return {"type": "string", "enum": list(choices)}, str, False
     if kind is None or kind is str:
         return {"type": "string"}, str, False
-    schema = schema_of(kind)
+    schema = cast("dict[str, Any]", kind) if isinstance(kind, dict) else schema_of(kind)
+    kind = Any if isinstance(kind, dict) else kind
     if schema.get("type") == "object":
         return schema, kind, False
     answer = {"type": "object", "properties": {"answer": schema}, "required": ["answer"]}

@@ -15,6 +15,8 @@ class ProgramLost(Exception):
 
 
 Effect = Literal["read", "idempotent", "write"]
+FileKind = Literal["images", "pdfs"]
+"""Files that a model can take as they are."""
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save", "agent", "agent_end"]
 """What a claim asks for, as it is recorded."""
@@ -112,6 +114,8 @@ class StepDone(Struct, frozen=True, omit_defaults=True, tag="step_end"):
 
     re: int
     value: Raw = NOTHING
+    shows: Raw = NOTHING
+    """What clients and models read of a tool's value, where that is for the program alone."""
     error: ProgramError | None = None
     shown: bool = False
     """Whether the error's message is meant for the user."""
@@ -294,6 +298,18 @@ class TakeClaim(Struct, frozen=True, omit_defaults=True, tag="take"):
     scope: str = ""
     limit: int | None = None
     as_context: bool = False
+    files: tuple[FileKind, ...] | None = None
+    """Of `as_context`, for a model of the program's own: which files it takes as they are."""
+
+
+class ContentClaim(Struct, frozen=True, tag="content"):
+    """The bytes of a file of the conversation, in base64; `null` if they are gone.
+
+    They never change, so they aren't recorded: a run that asks again gets the same.
+    """
+
+    id: int
+    content_id: str
 
 
 Tokens = Annotated[int, Meta(ge=0, le=1_000_000_000_000)]
@@ -383,6 +399,7 @@ FromProgram = (
     | CallClaim
     | AskClaim
     | TakeClaim
+    | ContentClaim
     | UsageClaim
     | SaveClaim
     | AgentClaim
@@ -395,6 +412,7 @@ Claim = (
     | CallClaim
     | AskClaim
     | TakeClaim
+    | ContentClaim
     | UsageClaim
     | SaveClaim
     | AgentClaim

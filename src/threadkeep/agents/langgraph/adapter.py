@@ -4,9 +4,10 @@ import base64
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.pregel import Pregel
 from langgraph.types import Command
@@ -20,11 +21,12 @@ from threadkeep.agents.langgraph.interrupts import answer
 from threadkeep.agents.langgraph.messages import as_langchain, last_message, missed, text_of
 from threadkeep.agents.langgraph.models import Listener, record_model_calls
 from threadkeep.agents.langgraph.tools import record_tools
+from threadkeep.agents.media import DEFAULT_FILES
 from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import class_of, encode, plain
-from threadkeep.wire.programs import Effect
+from threadkeep.wire.programs import Effect, FileKind
 
 Input = Callable[[Turn], Any]
 """What a graph is given for a turn."""
@@ -36,6 +38,8 @@ Custom = Callable[[Turn, Any], Coroutine[Any, Any, object]]
 log = logging.getLogger("threadkeep.agents")
 
 SCOPE = STATE = "langgraph"
+_ONLY_SYNC = "Asynchronous implementation of awrap_"
+"""How LangChain says that a middleware is for `invoke` alone."""
 
 
 def durable(
@@ -48,6 +52,7 @@ def durable(
     types: Sequence[type] = (),
     context: Callable[[Turn], Any] | None = None,
     config: RunnableConfig | None = None,
+    files: Sequence[FileKind] = DEFAULT_FILES,
     **meta: Any,
 ) -> Agent:
     """A compiled graph, or an agent of `create_agent`, as an agent in code: unchanged, and durable.
@@ -55,8 +60,8 @@ def durable(
     `input` makes what the graph is given of a turn, and `reply` the text of the state in which it ended; a
     graph with `messages` needs neither. `custom` shows what nodes write with `get_stream_writer()`. `effects`
     says for tools by name what repeating them would do. `types` are classes of values in the graph's state,
-    besides messages and plain values. `context` and `config` are passed to the graph. The rest is what
-    `@agent` takes.
+    besides messages and plain values. `context` and `config` are passed to the graph. `files` are those that
+    its models take as they are; of others, they get the text. The rest is what `@agent` takes.
     """
     if not isinstance(graph, Pregel):  # type: ignore[redundant-expr]
         raise TypeError(
@@ -68,7 +73,17 @@ def durable(
             "The state of this graph has no `messages`: say what it is given, and what its reply is, "
             "`durable(graph, input=lambda turn: {…}, reply=lambda state: …)`."
         )
-    own = _Own(graph, input, reply, custom or show, dict(effects or {}), tuple(types), context, config or {})
+    own = _Own(
+        graph=graph,
+        input=input,
+        reply=reply,
+        custom=custom or show,
+        effects=dict(effects or {}),
+        types=tuple(types),
+        context=context,
+        config=config or {},
+        files=files,
+    )
 
     async def run(turn: Turn) -> str | StructuredReply | None:
         return await _Running(own, turn).reply()
@@ -95,26 +110,19 @@ async def show(turn: Turn, event: Any) -> None:
         await turn.notice(event)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Own:
-    def __init__(
-        self,
-        graph: Pregel[Any, Any, Any, Any],
-        input_: Input | None,
-        reply: Replied | None,
-        custom: Custom,
-        effects: dict[str, Effect],
-        types: tuple[type, ...],
-        context: Callable[[Turn], Any] | None,
-        config: RunnableConfig,
-    ) -> None:
-        self.graph = graph
-        self.input = input_
-        self.reply = reply
-        self.custom = custom
-        self.effects = effects
-        self.types = types
-        self.context = context
-        self.config = config
+    """A graph, and what its owner said of it."""
+
+    graph: Pregel[Any, Any, Any, Any]
+    input: Input | None
+    reply: Replied | None
+    custom: Custom
+    effects: dict[str, Effect]
+    types: tuple[type, ...]
+    context: Callable[[Turn], Any] | None
+    config: RunnableConfig
+    files: Sequence[FileKind]
 
 
 class _Running:
@@ -129,6 +137,8 @@ class _Running:
         self._saver = JournalSaver(self._scoped, own.types)
         self._graph: Any = own.graph.copy({"checkpointer": self._saver})
         self._run = GraphRun(self._scoped, self._saver, own.effects)
+        self._is_sync = False
+        """Whether it runs in a thread, because some of its middleware isn't `async`."""
         self._saver.until_recorded = self._run.until_recorded
         events = Events(self._run, lambda it: own.custom(turn, it))
         given: dict[str, Any] = dict(own.config)
@@ -139,7 +149,7 @@ class _Running:
             "configurable": {
                 **given.get("configurable", {}),
                 "thread_id": turn.conversation.id,
-                RUNTIME: EventsRuntime(stream_writer=events.write),
+                RUNTIME: EventsRuntime(stream_writer=events.write, store=own.graph.store),
             },
         }
 
@@ -147,7 +157,7 @@ class _Running:
         """Runs the graph to its end; returns what of its reply is not shown yet."""
         set_running(self._run)
         if (saved := self._scoped.saved) is not None:
-            self._saver.restore(base64.b64decode(saved))
+            await self._saver.restore([base64.b64decode(it) if isinstance(it, str) else it for it in saved])
             if self._saver.now.is_running:
                 await self._pass(self._resumption())
         else:
@@ -171,8 +181,7 @@ class _Running:
         if self._own.context is not None:
             options["context"] = self._own.context(self._turn)
         try:
-            async for _ in self._graph.astream(given, self._config, **options):
-                pass  # texts and events are shown where they come from
+            await self._stream(given, options)
         except Exception as exc:
             if self._run.failed is None or self._run.failed[1] is not exc:
                 raise
@@ -182,6 +191,26 @@ class _Running:
         await self._run.until_recorded(lambda _: True)
         self._saver.now.is_running = False
         await self._saver.save()
+
+    async def _stream(self, given: Any, options: dict[str, Any]) -> None:
+        """Runs the graph; its texts and events are shown where they come from."""
+        if not self._is_sync:
+            try:
+                async for _ in self._graph.astream(given, self._config, **options):
+                    pass
+                return
+            except NotImplementedError as exc:
+                if _ONLY_SYNC not in str(exc) or not self._saver.now.spaces:
+                    raise
+            self._is_sync = True
+            self._run.begin_pass()
+            given = self._resumption()
+        run = self._turn.function_run
+        await run.threads.functions.run(run, self._stream_in_thread, given, options)
+
+    def _stream_in_thread(self, given: Any, options: dict[str, Any]) -> None:
+        for _ in self._graph.stream(given, self._config, **options):
+            pass
 
     def _resumption(self) -> Any:
         """What a graph is given that was cut off: its answers, unless it has taken them."""
@@ -225,16 +254,20 @@ class _Running:
         """What the graph is given at the beginning of a turn."""
         kept = self._turn.state.get(STATE)
         if kept:
-            self._saver.restore(kept["kept"])
+            await self._saver.restore(kept["kept"])
         if self._own.input is not None:
             return self._own.input(self._turn)
         if not kept:
-            return {
-                "messages": as_langchain(await self._scoped.history(as_context=True), self._turn.message.id)
-            }
+            return {"messages": await self._context()}
         between = missed(await self._scoped.history(), kept["message"])
-        own = as_langchain((await self._scoped.history(as_context=True))[-1:], self._turn.message.id)
-        return {"messages": [*between, *own]}
+        return {"messages": [*between, *await self._context(only_last=True)]}
+
+    async def _context(self, *, only_last: bool = False) -> Sequence[AnyMessage]:
+        """The messages up to the turn's own, or only that."""
+        given = await self._scoped.history(as_context=True, files=self._own.files)
+        given = given[-1:] if only_last else given
+        await self._saver.media.load_of(given)
+        return as_langchain(given, self._turn.message.id, self._saver.media)
 
     def _text(self, values: Any) -> str | None:
         if self._own.reply is not None:

@@ -20,7 +20,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Interrupt
 
 from threadkeep.agents.langgraph.bridge import wait_for
-from threadkeep.agents.turn import Turn
+from threadkeep.agents.media import Media, Piece
+from threadkeep.agents.turn import Turn, in_step
 
 INTERRUPT = "__interrupt__"
 """The channel in which LangGraph writes what a task asks for."""
@@ -59,6 +60,13 @@ class Stored(msgspec.Struct):
     """By task and place: the channel, the value, and the task's path."""
 
 
+class AskedInTool(msgspec.Struct):
+    """The ids of interrupts, and how often the graph had been answered before."""
+
+    ids: list[str]
+    round: int
+
+
 class Snapshot(msgspec.Struct):
     """Where a graph stands, and what it was answered last."""
 
@@ -73,8 +81,17 @@ class Snapshot(msgspec.Struct):
     """The ids of the messages whose text is shown."""
     approvals: list[str] = []
     """The calls that the graph wants approved."""
+    in_tools: dict[str, AskedInTool] = {}
+    """By the call of a tool, what it asks, or a graph that it runs."""
     told_around: str | None = None
     """Where a model was called around the record, if the user was told."""
+
+
+class Asked(msgspec.Struct):
+    """What a tool asks, and where the graphs stand that it runs."""
+
+    interrupts: Typed
+    spaces: dict[str, Stored]
 
 
 class JournalSaver(BaseCheckpointSaver[str]):
@@ -84,8 +101,12 @@ class JournalSaver(BaseCheckpointSaver[str]):
         self.types = ListedTypes(listed)
         super().__init__(serde=self.types)
         self.now = Snapshot()
+        self.media = Media(turn)
+        """The files in the messages, which are saved once."""
         self.until_recorded: Callable[[Callable[[str], bool]], Awaitable[None]] = _at_once
         """Waits for what tasks, by their namespaces, show beside their work."""
+        self._asked: dict[str, tuple[str, list[str]]] = {}
+        """By the call of a tool, where it is and the ids of its interrupts, until they are saved."""
         self._turn = turn
         self._loop = asyncio.get_running_loop()
         self._saving = asyncio.Lock()
@@ -94,23 +115,25 @@ class JournalSaver(BaseCheckpointSaver[str]):
 
     # The journal
 
-    def restore(self, kept: bytes) -> None:
+    async def restore(self, kept: Sequence[Piece]) -> None:
         """Continues where a snapshot was taken."""
-        self.now = msgspec.msgpack.decode(kept, type=Snapshot)
+        self.now = msgspec.msgpack.decode(await self.media.whole_bytes(kept), type=Snapshot)
 
     async def save(self) -> None:
-        """Saves where the graph stands now."""
+        """Saves where the graph stands now; what a tool's graph does is saved when the tool is recorded."""
         self._changes += 1
+        if in_step():
+            return
         wanted = self._changes
         async with self._saving:
             if self._saved < wanted:  # else one that came later has saved this, too
                 self._saved = self._changes
-                await self._turn.save(msgspec.msgpack.encode(self.now))
+                await self._turn.save(self.media.cut_bytes(msgspec.msgpack.encode(self.now)))
 
-    def for_next_turn(self) -> bytes:
+    def for_next_turn(self) -> Sequence[Piece]:
         """What the next turn of the branch continues with: finished tasks are forgotten."""
         spaces = {ns: it for ns, it in self.now.spaces.items() if _TASK not in ns}
-        return msgspec.msgpack.encode(Snapshot(spaces))
+        return self.media.cut_bytes(msgspec.msgpack.encode(Snapshot(spaces)))
 
     def pending(self) -> set[str]:
         """The ids of the interrupts that tasks have written."""
@@ -122,6 +145,32 @@ class JournalSaver(BaseCheckpointSaver[str]):
             if channel == INTERRUPT
             for interrupt in cast("Sequence[Interrupt]", self.types.loads_typed((kind, value)))
         }
+
+    # What tools ask
+
+    def asked_in(self, call: str, namespace: str, interrupts: Sequence[Interrupt]) -> bytes:
+        """What is recorded with the call of a tool that asks, or that runs a graph which does."""
+        self._asked[call] = namespace, [it.id for it in interrupts]
+        inside = {
+            ns: it for ns, it in self.now.spaces.items() if ns == namespace or ns.startswith(f"{namespace}|")
+        }
+        return msgspec.msgpack.encode(Asked(self.types.dumps_typed([*interrupts]), inside))
+
+    def ask_again(self, call: str, namespace: str, recorded: bytes) -> Sequence[Interrupt]:
+        """What a tool has asked, if it was not answered yet: the graph was cut off meanwhile."""
+        asked = msgspec.msgpack.decode(recorded, type=Asked)
+        interrupts: Sequence[Interrupt] = self.types.loads_typed(asked.interrupts)
+        if (saved := self.now.in_tools.get(call)) is None:
+            self._asked[call] = namespace, [it.id for it in interrupts]
+            self.now.spaces.update(asked.spaces)
+        return () if saved is not None and saved.round < self.now.round else interrupts
+
+    def _note_asked(self, task_id: str) -> None:
+        """What a task asks is about to be saved."""
+        for call, (namespace, ids) in tuple(self._asked.items()):
+            if namespace.endswith(f"{_TASK}{task_id}"):
+                self.now.in_tools[call] = AskedInTool(ids, self.now.round)
+                del self._asked[call]
 
     # What LangGraph stores
 
@@ -135,7 +184,8 @@ class JournalSaver(BaseCheckpointSaver[str]):
         """Keeps a checkpoint as its namespace's last, and saves it."""
         namespace = _namespace(config)
         put = self._put(config, checkpoint, metadata, new_versions)
-        await self.until_recorded(lambda it: not namespace or it.startswith(f"{namespace}|"))
+        if not in_step():
+            await self.until_recorded(lambda it: not namespace or it.startswith(f"{namespace}|"))
         await self.save()
         return put
 
@@ -188,7 +238,8 @@ class JournalSaver(BaseCheckpointSaver[str]):
     ) -> None:
         """Keeps what a task has written, and saves it."""
         if self._put_writes(config, writes, task_id, task_path):
-            await self.until_recorded(lambda it: f"{_TASK}{task_id}" in it)
+            if not in_step():
+                await self.until_recorded(lambda it: f"{_TASK}{task_id}" in it)
             await self.save()
 
     def put_writes(
@@ -204,6 +255,8 @@ class JournalSaver(BaseCheckpointSaver[str]):
         stored = self.now.spaces.get(_namespace(config))
         if stored is None or stored.id != get_checkpoint_id(config):
             return False
+        if any(channel == INTERRUPT for channel, _ in writes):
+            self._note_asked(task_id)
         written = stored.writes.setdefault(task_id, {})
         for index, (channel, value) in enumerate(writes):
             place = WRITES_IDX_MAP.get(channel, index)

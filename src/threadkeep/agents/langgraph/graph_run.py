@@ -73,8 +73,12 @@ class GraphRun:
 
     def place(self) -> str:
         """Where the caller is: the node, its step, and those of the graphs around it."""
-        parts = _namespace().split("|")
+        parts = self.namespace().split("|")
         return "/".join(self._named("|".join(parts[: n + 1]), part) for n, part in enumerate(parts) if part)
+
+    def namespace(self) -> str:
+        """That of the task in whose node the caller is."""
+        return _namespace()
 
     def _named(self, namespace: str, part: str) -> str:
         return self.places.get(namespace, part.partition(":")[0])

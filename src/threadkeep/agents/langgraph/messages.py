@@ -5,14 +5,15 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
+from threadkeep.agents.media import PDF, Media, Medium
 from threadkeep.wire.programs import ModelMessageItem
 
 
-def as_langchain(items: Sequence[ModelMessageItem], id_: str) -> list[AnyMessage]:
+def as_langchain(items: Sequence[ModelMessageItem], id_: str, media: Media) -> list[AnyMessage]:
     """What a model would receive, as LangChain's messages; the last one is the turn's own."""
     messages: list[AnyMessage] = []
     for item in items:
-        content = _content(item.content)
+        content = _content(item.content, media)
         if content:
             messages.append(AIMessage(content) if item.role == "assistant" else HumanMessage(content))
     if messages and isinstance(messages[-1], HumanMessage):
@@ -20,23 +21,32 @@ def as_langchain(items: Sequence[ModelMessageItem], id_: str) -> list[AnyMessage
     return messages
 
 
-def _content(content: str | list[dict[str, Any]]) -> Any:
+def _content(content: str | list[dict[str, Any]], media: Media) -> Any:
     if isinstance(content, str):
         return content
-    blocks = [block for it in content if (block := _block(it)) is not None]
+    blocks = [block for it in content if (block := _block(it, media)) is not None]
     if all(it["type"] == "text" for it in blocks):
         return "\n\n".join(it["text"] for it in blocks)
     return blocks
 
 
-def _block(block: Mapping[str, Any]) -> dict[str, Any] | None:
+def _block(block: Mapping[str, Any], media: Media) -> dict[str, Any] | None:
     match block:
         case {"type": "text", "text": str(text)}:
             return {"type": "text", "text": text}
-        case {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}:
-            return {"type": "image", "base64": data, "mime_type": kind}
+        case {"type": "image" | "document"}:
+            return _file(media.of(block))
         case _:
             return None  # calls of other agents' tools, whose tools this graph may not have
+
+
+def _file(file: Medium | str) -> dict[str, Any]:
+    if isinstance(file, str):
+        return {"type": "text", "text": file}
+    if file.media_type == PDF:
+        named = {"filename": file.name}
+        return {"type": "file", "base64": file.base64, "mime_type": file.media_type, "extras": named}
+    return {"type": "image", "base64": file.base64, "mime_type": file.media_type}
 
 
 def missed(history: Sequence[Mapping[str, Any]], last: str) -> list[AnyMessage]:

@@ -17,7 +17,7 @@ from langchain_core.tracers._streaming import _StreamingCallbackHandler
 
 from threadkeep.agents.langgraph.bridge import wait_for
 from threadkeep.agents.langgraph.graph_run import GraphRun, is_in_tool, running
-from threadkeep.agents.model_errors import model_failed
+from threadkeep.agents.model_errors import broke_off, model_failed
 from threadkeep.agents.replies import Result, Thought, Usage
 from threadkeep.agents.values import content_hash
 
@@ -77,8 +77,13 @@ class ModelCall:
             self._pieces.put_nowait(piece)
 
     async def end(self, generations: Sequence[Generation]) -> None:
-        """Records what came; returns when that is recorded."""
+        """Records what came; returns when that is recorded. Raises ModelFailed if it is only a part."""
         if not self.is_over and self.recorded is not None:
+            if _is_cut_off(generations):
+                error = broke_off()
+                self.fail(error)
+                await asyncio.wait({self.recorded})
+                raise error
             self.is_over = True
             message = _message_of(generations)
             if message is not None:
@@ -312,6 +317,13 @@ def _note_said(run: GraphRun, generations: Sequence[Generation], *, is_shown: bo
     message = _message_of(generations)
     if is_shown and message is not None and message.id and message.id not in run.saver.now.said:
         run.saver.now.said.append(message.id)
+
+
+def _is_cut_off(generations: Sequence[Generation]) -> bool:
+    """Whether a stream of OpenAI's wire has ended early, which LangChain takes for its end."""
+    message = _message_of(generations)
+    about = {} if message is None else message.response_metadata
+    return about.get("model_provider") == "openai" and not {"finish_reason", "status"} & about.keys()
 
 
 def _message_of(generations: Sequence[Generation]) -> BaseMessage | None:

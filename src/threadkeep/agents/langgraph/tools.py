@@ -12,13 +12,16 @@ from langchain_core.tools import BaseTool
 from langgraph.errors import GraphInterrupt, ParentCommand
 from langgraph.prebuilt import ToolNode
 from langgraph.prebuilt.tool_node import ToolCallRequest
+from langgraph.types import Command
 
 from threadkeep.agents.errors import Denied, OutcomeUnknown
 from threadkeep.agents.foreign import ForeignTool
 from threadkeep.agents.langgraph.bridge import wait_for
 from threadkeep.agents.langgraph.events import until_shown
 from threadkeep.agents.langgraph.graph_run import GraphRun, in_tool, running
-from threadkeep.agents.values import Unstorable, encode
+from threadkeep.agents.langgraph.messages import text_of
+from threadkeep.agents.replies import Shown
+from threadkeep.agents.values import encode
 from threadkeep.wire.programs import Effect, StepAccess
 
 Execute = Callable[[ToolCallRequest], Coroutine[Any, Any, Any]]
@@ -96,7 +99,7 @@ class _Interrupted:
 
     def __init__(self, now: GraphInterrupt | None) -> None:
         self.now = now
-        """Set if it has just asked; else an earlier run of it has, and the answer may have come."""
+        """Set while nobody has answered."""
 
 
 async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> Any:
@@ -115,9 +118,13 @@ async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> An
             return _storable(run, await made)
         except GraphInterrupt as exc:
             bubbled = exc
-            return {_RECORD: "interrupt", "content": ASKS}
+            asked = run.saver.asked_in(next_.key, run.namespace(), cast("Any", exc).args[0])
+            return Shown({_RECORD: "interrupt", "asked": asked}, ASKS)
         except ParentCommand as exc:
-            return {_RECORD: "parent", "value": run.saver.types.dumps_typed(cast("Any", exc).args[0])}
+            command: Any = cast("Any", exc).args[0]
+            return Shown(
+                {_RECORD: "parent", "value": run.saver.types.dumps_typed(command)}, _texts_of(command)
+            )
 
     described = ForeignTool(
         body,
@@ -134,8 +141,9 @@ async def _call(run: GraphRun, request: ToolCallRequest, execute: Execute) -> An
     returned = await run.once(next_.key, made)
     if isinstance(returned, dict) and _RECORD in returned:
         match cast("dict[str, Any]", returned):
-            case {"langgraph": "interrupt"}:
-                return _Interrupted(bubbled)
+            case {"langgraph": "interrupt", "asked": str(asked)}:
+                again = run.saver.ask_again(next_.key, run.namespace(), base64.b64decode(asked))
+                return _Interrupted(bubbled or (GraphInterrupt(again) if again else None))
             case {"langgraph": "parent", "value": [kind, value]}:
                 raise ParentCommand(run.saver.types.loads_typed((kind, base64.b64decode(value))))
             case {"value": [kind, value]}:
@@ -169,12 +177,20 @@ def _storable(run: GraphRun, returned: Any) -> Any:
         if returned.status == "error":
             raise ToolSaid(returned.content)
         return returned.content
-    content = returned.content if isinstance(returned, ToolMessage) else None
-    try:
-        encode(content)
-    except Unstorable:
-        content = None
-    return {_RECORD: "value", "content": content, "value": run.saver.types.dumps_typed(returned)}
+    value = {_RECORD: "value", "value": run.saver.types.dumps_typed(returned)}
+    return Shown(value, _texts_of(returned))
+
+
+def _texts_of(returned: Any) -> str:
+    """What a model reads of what a tool returned: of a command, what it adds to the messages."""
+    if isinstance(returned, ToolMessage):
+        return text_of(returned.content)
+    if isinstance(returned, Command):
+        update = cast("Any", returned).update
+        given = cast("dict[str, Any]", update).get("messages", ()) if isinstance(update, dict) else update
+        returned = cast("list[Any]", given) if isinstance(given, list) else [given]
+    items = cast("list[Any]", returned) if isinstance(returned, list) else []
+    return "\n".join(filter(None, map(_texts_of, items)))
 
 
 def _message(request: ToolCallRequest, content: str, *, is_error: bool = False) -> ToolMessage:

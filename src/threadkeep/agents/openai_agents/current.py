@@ -1,13 +1,13 @@
 """What one run of an SDK's agent shares with its models, tools and guardrails."""
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
 
 from threadkeep.agents.turn import Turn, current_turn, in_step, in_turn
-from threadkeep.wire.programs import Effect
+from threadkeep.wire.programs import Effect, ServerTool
 
 ToolEffect = Effect | Literal["scope"]
 """What a repetition of a tool would do; the steps inside of a `scope` are recorded instead of itself."""
@@ -27,6 +27,8 @@ class Running:
     """Whether what MCP servers say of their tools counts."""
     is_nested: bool = False
     """Whether another agent called it as a tool: its text is no part of the reply then."""
+    offered: Sequence[ServerTool] = ()
+    """What the server and the client can run for it."""
     agent: str = ""
     """Who speaks, by its name."""
     approved: set[str] = field(default_factory=set[str])

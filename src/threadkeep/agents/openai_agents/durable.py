@@ -10,6 +10,8 @@ from pydantic_core import to_json, to_jsonable_python
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.errors import AgentError, StepLimit
+from threadkeep.agents.media import DEFAULT_FILES
+from threadkeep.agents.offered import offered_tools
 from threadkeep.agents.openai_agents.current import Running, ToolEffect, running
 from threadkeep.agents.openai_agents.guardrails import record_guardrails
 from threadkeep.agents.openai_agents.hooks import PreparingHooks
@@ -18,11 +20,19 @@ from threadkeep.agents.openai_agents.preparing import prepare
 from threadkeep.agents.openai_agents.sessions import past_of
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
+from threadkeep.wire.programs import FileKind
 
 REFUSED = "This agent doesn't reply to that."
 UNRECORDED = (
     "A model was called in a way that isn't recorded: if the turn is interrupted, it is called again."
 )
+TRIPWIRES = (
+    sdk.InputGuardrailTripwireTriggered,
+    sdk.OutputGuardrailTripwireTriggered,
+    sdk.ToolInputGuardrailTripwireTriggered,
+    sdk.ToolOutputGuardrailTripwireTriggered,
+)
+"""What a guardrail raises that ends the turn."""
 MOST_ROUNDS = 10
 """How many calls of a model a turn has, unless `max_turns` says otherwise: what the SDK has."""
 
@@ -39,6 +49,7 @@ def durable(
     max_turns: int | None = MOST_ROUNDS,
     hooks: "sdk.RunHooks[Any] | None" = None,
     refused: str = REFUSED,
+    files: Sequence[FileKind] = DEFAULT_FILES,
     **meta: Any,
 ) -> Agent:
     """An agent of the OpenAI Agents SDK as an agent whose turns survive crashes, pauses and deploys.
@@ -47,8 +58,8 @@ def durable(
     by the names of tools what a repetition would do: read, idempotent, write, or scope for one whose own
     calls are recorded instead of itself. A tool without one is a write; with `trust_annotations`, what its
     MCP server says of it. `agents` are those that tools run. `refused` is what the user reads if a guardrail
-    ends the turn. `run_config`, `max_turns` and `hooks` are those of `Runner.run`; `meta` is what `@agent`
-    takes.
+    ends the turn. `files` are those that the models take as they are; of others, they get the text.
+    `run_config`, `max_turns` and `hooks` are those of `Runner.run`; `meta` is what `@agent` takes.
     """
     for it in (agent_of_sdk, *agents):
         prepare(it)
@@ -61,9 +72,9 @@ def durable(
     meta.setdefault("key", _key(agent_of_sdk.name))
 
     async def run(turn: Turn) -> str | StructuredReply | None:
-        now = Running(effects or {}, trust_annotations)
+        now = Running(effects or {}, trust_annotations, offered=await offered_tools(turn))
         token = running.set(now)
-        past, asked = await past_of(turn)
+        past, asked = await past_of(turn, files)
         try:
             made = context(turn) if context is not None else None
             result = await _result(
@@ -76,7 +87,7 @@ def durable(
                 hooks=PreparingHooks(hooks),
                 session=past.session,
             )
-        except (sdk.InputGuardrailTripwireTriggered, sdk.OutputGuardrailTripwireTriggered) as exc:
+        except TRIPWIRES as exc:
             raise AgentError(refused) from exc
         except sdk.MaxTurnsExceeded as exc:
             raise StepLimit(str(exc)) from exc

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from agents import Agent, FunctionTool, Handoff, Model, RunContextWrapper
 
-from threadkeep.agents.openai_agents.client_tools import client_tools
 from threadkeep.agents.openai_agents.current import recording
 from threadkeep.agents.openai_agents.guardrails import record_guardrails
 from threadkeep.agents.openai_agents.models import record_model
+from threadkeep.agents.openai_agents.offered_tools import as_sdk_tools
 from threadkeep.agents.openai_agents.servers import record_server
 from threadkeep.agents.openai_agents.tools import record_tool
 
@@ -65,7 +65,8 @@ def _prepare(agent: Agent[Any]) -> None:
         _record_tools(tools)  # those of MCP servers are made each time
         if now is None or now[1].is_nested:
             return tools
-        return [*tools, *client_tools(now[0], {it.name for it in tools})]
+        turn, run = now
+        return [*tools, *as_sdk_tools(turn, run.offered, {it.name for it in tools})]
 
     changed.get_all_tools = get_all
 

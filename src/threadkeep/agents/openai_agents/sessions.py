@@ -1,15 +1,16 @@
 """The SDK's memory of earlier turns, kept in `turn.state`: so it follows the branch."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
 from agents import Session, SessionSettings
 
+from threadkeep.agents.media import PDF, Media
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import plain
-from threadkeep.wire.programs import ModelMessageItem
+from threadkeep.wire.programs import FileKind, ModelMessageItem
 
 STATE = "openai_agents"
 MOST_STATE_BYTES = 6 * 1024 * 1024
@@ -46,30 +47,33 @@ class TurnSession(Session):
 class Past:
     """What was said before a turn: exactly, as its agent kept it, or made of the conversation."""
 
-    def __init__(self, turn: Turn, items: list[Any]) -> None:
+    def __init__(self, turn: Turn, items: list[Any], media: Media) -> None:
         self._turn = turn
         self._items = items
+        self._media = media
         self.session = TurnSession(turn.conversation.id, items)
 
     def keep(self) -> None:
         """Keeps all that was said for the next turn of the branch."""
-        now = {"turn": self._turn.id, "at": self._turn.now().isoformat(), "items": _newest(self._items)}
-        self._turn.state[STATE] = now
+        items = _newest([self._media.cut(it) for it in self._items])
+        self._turn.state[STATE] = {"turn": self._turn.id, "at": self._turn.now().isoformat(), "items": items}
 
 
-async def past_of(turn: Turn) -> tuple[Past, Any]:
+async def past_of(turn: Turn, files: Sequence[FileKind]) -> tuple[Past, Any]:
     """What was said before a turn, and what its user says now."""
-    exact = await _exact(turn)
+    media = Media(turn)
+    exact = await _exact(turn, media)
     if exact is not None and not turn.files:
-        return Past(turn, exact), turn.text
-    context = list(await turn.history(as_context=True))
+        return Past(turn, exact, media), turn.text
+    context = list(await turn.history(as_context=True, files=files))
+    await media.load_of(context if exact is None else context[-1:])
     asked: Any = turn.text
     if context and context[-1].role == "user":
-        asked = _asked(context.pop()) or asked
-    return Past(turn, converted(context) if exact is None else exact), asked
+        asked = _asked(context.pop(), media) or asked
+    return Past(turn, converted(context, media) if exact is None else exact, media), asked
 
 
-async def _exact(turn: Turn) -> list[Any] | None:
+async def _exact(turn: Turn, media: Media) -> list[Any] | None:
     """The items before, as the SDK has made them; None if the last reply isn't this agent's."""
     kept = cast("dict[str, Any] | None", turn.state.get(STATE))
     if kept is None:
@@ -81,17 +85,19 @@ async def _exact(turn: Turn) -> list[Any] | None:
     is_own = reply["turnId"] == kept["turn"]
     # A fork has copies of turns, made when their originals were.
     is_copy = datetime.fromisoformat(reply["createdAt"]) <= datetime.fromisoformat(kept["at"])
-    return list(kept["items"]) if is_own or is_copy else None
+    return [await media.whole(it) for it in kept["items"]] if is_own or is_copy else None
 
 
-def converted(context: Sequence[ModelMessageItem]) -> list[Any]:
+def converted(context: Sequence[ModelMessageItem], media: Media) -> list[Any]:
     """Messages as the server has them, those of other agents and what was imported, as items of the SDK."""
-    return [item for message in context for item in _converted(message)]
+    return [item for message in context for item in _converted(message, media)]
 
 
-def _converted(message: ModelMessageItem) -> Iterator[Any]:
+def _converted(message: ModelMessageItem, media: Media) -> Iterator[Any]:
     for block in _blocks(message):
         match block:
+            case {"type": "image" | "document"}:
+                yield {"role": message.role, "content": [_file(block, media)]}
             case {"type": "text", "text": str(text)} if text:
                 yield {"role": message.role, "content": text}
             case {"type": "tool_use", "id": id_, "name": name, "input": arguments}:
@@ -107,8 +113,23 @@ def _converted(message: ModelMessageItem) -> Iterator[Any]:
                 pass
 
 
-def _asked(message: ModelMessageItem) -> str:
-    return "\n\n".join(str(it["text"]) for it in _blocks(message) if it.get("type") == "text")
+def _asked(message: ModelMessageItem, media: Media) -> Any:
+    """What a user asks: a text, or a message with files."""
+    blocks = _blocks(message)
+    texts = [str(it["text"]) for it in blocks if it.get("type") == "text"]
+    files = [_file(it, media) for it in blocks if it.get("type") in ("image", "document")]
+    if not files:
+        return "\n\n".join(texts)
+    return [{"role": "user", "content": [*({"type": "input_text", "text": it} for it in texts), *files]}]
+
+
+def _file(block: Mapping[str, Any], media: Media) -> dict[str, Any]:
+    file = media.of(block)
+    if isinstance(file, str):
+        return {"type": "input_text", "text": file}
+    if file.media_type == PDF:
+        return {"type": "input_file", "filename": file.name, "file_data": file.url}
+    return {"type": "input_image", "image_url": file.url, "detail": "auto"}
 
 
 def _blocks(message: ModelMessageItem) -> list[dict[str, Any]]:
@@ -126,7 +147,12 @@ def _newest(items: list[Any]) -> list[Any]:
     """The newest items, from a question on, that a state has room for."""
     sizes = [len(json.dumps(it)) for it in items]
     total, start = sum(sizes), 0
-    while start < len(items) and (total > MOST_STATE_BYTES or (start and items[start].get("role") != "user")):
+    while start < len(items) and (total > MOST_STATE_BYTES or (start and not _is_question(items[start]))):
         total -= sizes[start]
         start += 1
     return items[start:]
+
+
+def _is_question(item: Any) -> bool:
+    """Whether a turn begins with it; one with files is kept in pieces."""
+    return item.get("role") == "user" or ("type" not in item and "role" not in item)

@@ -17,11 +17,15 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from threadkeep.agents.errors import Denied, OutcomeUnknown, StepResultInvalid
 from threadkeep.agents.foreign import ForeignTool
 from threadkeep.agents.pydantic_ai.records import records_of
+from threadkeep.agents.replies import Shown
 from threadkeep.agents.turn import current_turn
 from threadkeep.agents.values import content_hash
 from threadkeep.wire.programs import Effect, StepAccess
 
 CallParams = ToolsetCallToolParams | DynamicToolsetCallToolParams
+
+ASKS = "The tool asks for an approval before it runs."
+DEFERRED = "The result comes from elsewhere."
 
 _RETURNED = "tool_return"
 _APPROVAL = "approval_required"
@@ -120,6 +124,10 @@ def _plain(name: str, operation: DurableOperation[Any, Any, Any], result: Any) -
             raise ToolFailed(dumped["message"])
         case "tool_return" if _kind(dumped["result"]) not in _KINDS:
             return dumped["result"]
+        case "approval_required":
+            return Shown(dumped, ASKS)
+        case "call_deferred":
+            return Shown(dumped, DEFERRED)
         case _:
             return dumped
 

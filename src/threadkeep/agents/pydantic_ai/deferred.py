@@ -8,6 +8,7 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved
 
 from threadkeep.agents.errors import Denied, OutcomeUnknown
+from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.turn import Turn
 
 DECLINED = "The user didn't answer."
@@ -26,9 +27,9 @@ async def decide(turn: Turn, requests: DeferredToolRequests) -> DeferredToolResu
 
 
 async def _result(turn: Turn, call: ToolCallPart, requests: DeferredToolRequests) -> Any:
-    """The result of a call: the client's, or the user's answer."""
+    """The result of a call: the server's, the client's, or the user's answer."""
     arguments = call.args_as_dict()
-    if any(it.name == call.tool_name for it in turn.client_tools):
+    if call.tool_name in records_of(turn).offered:
         try:
             returned = await turn.call(call.tool_name, arguments, call_id=call.tool_call_id)
         except (Denied, OutcomeUnknown) as exc:

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from pydantic_ai.durable_exec import ModelRequestParams
 from pydantic_ai.messages import (
+    BinaryContent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -13,9 +14,11 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 
+from threadkeep.agents.media import Media
 from threadkeep.wire.programs import ModelMessageItem
 
 _IDENTIFYING = ("part_kind", "content", "args", "tool_name", "tool_call_id")
@@ -49,23 +52,39 @@ def load(dumped: object) -> list[ModelMessage]:
     return ModelMessagesTypeAdapter.validate_python(dumped)
 
 
-def converted(context: Iterable[ModelMessageItem]) -> list[ModelMessage]:
+def converted(context: Iterable[ModelMessageItem], media: Media) -> list[ModelMessage]:
     """Messages as the server has them: those of other agents, and what was imported."""
     names: dict[str, str] = {}
-    return [it for item in context for it in _converted(item, names)]
+    return [it for item in context for it in _converted(item, names, media)]
 
 
-def _converted(item: ModelMessageItem, names: dict[str, str]) -> Iterable[ModelMessage]:
+def prompt_of(request: ModelRequest) -> str | list[UserContent]:
+    """What a user asks: a text, or texts and files."""
+    contents: list[UserContent] = []
+    for part in request.parts:
+        if isinstance(part, UserPromptPart):
+            contents += [part.content] if isinstance(part.content, str) else part.content
+    texts = [it for it in contents if isinstance(it, str)]
+    return "\n\n".join(texts) if len(texts) == len(contents) else contents
+
+
+def _converted(item: ModelMessageItem, names: dict[str, str], media: Media) -> Iterable[ModelMessage]:
     blocks = [{"type": "text", "text": item.content}] if isinstance(item.content, str) else item.content
-    parts = [it for it in (_part(item.role, block, names) for block in blocks) if it is not None]
+    parts = [it for it in (_part(item.role, block, names, media) for block in blocks) if it is not None]
     if parts and item.role == "user":
         yield ModelRequest(parts=cast("Any", parts))
     elif parts:
         yield ModelResponse(parts=cast("Any", parts))
 
 
-def _part(role: str, block: Mapping[str, Any], names: dict[str, str]) -> object:
+def _part(role: str, block: Mapping[str, Any], names: dict[str, str], media: Media) -> object:
     match block:
+        case {"type": "image" | "document"} if role == "user":
+            file = media.of(block)
+            content = (
+                file if isinstance(file, str) else BinaryContent(file.content, media_type=file.media_type)
+            )
+            return UserPromptPart(content=[content])
         case {"type": "text", "text": str(text)} if text:
             return UserPromptPart(content=text) if role == "user" else TextPart(content=text)
         case {"type": "tool_use", "id": id_, "name": name, "input": arguments}:

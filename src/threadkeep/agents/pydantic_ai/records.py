@@ -17,6 +17,8 @@ class Records:
         """Models that don't stream."""
         self.unknown: set[tuple[str, str]] = set()
         """Calls that may have taken effect, by tool and arguments: their repetition asks the user."""
+        self.offered: set[str] = set()
+        """The tools that the server, or the client, runs."""
         self.deferred: set[str] = set()
         """Calls that asked for an approval only when they ran."""
         self._runs = Counter[str]()

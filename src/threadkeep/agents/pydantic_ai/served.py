@@ -11,18 +11,21 @@ from typing import Any, cast
 from pydantic import TypeAdapter
 from pydantic_ai.agent import AbstractAgent, AgentRunResult
 from pydantic_ai.exceptions import FallbackExceptionGroup, ModelAPIError, ModelHTTPError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserContent
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ExternalToolset
 
 from threadkeep.agents.agent import Agent, agent
 from threadkeep.agents.errors import AgentError
+from threadkeep.agents.media import DEFAULT_FILES, Media
 from threadkeep.agents.model_errors import model_failed
+from threadkeep.agents.offered import offered_tools
 from threadkeep.agents.pydantic_ai.capability import Durability
-from threadkeep.agents.pydantic_ai.messages import converted, dump, load
+from threadkeep.agents.pydantic_ai.messages import converted, dump, load, prompt_of
 from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
+from threadkeep.wire.programs import FileKind, ServerTool
 
 log = logging.getLogger("threadkeep.agents")
 
@@ -32,17 +35,22 @@ MOST_STATE_BYTES = 6 * 1024 * 1024
 
 
 def durable(
-    given: AbstractAgent[Any, Any], *, deps: Callable[[Turn], Any] | None = None, **meta: Any
+    given: AbstractAgent[Any, Any],
+    *,
+    deps: Callable[[Turn], Any] | None = None,
+    files: Sequence[FileKind] = DEFAULT_FILES,
+    **meta: Any,
 ) -> Agent:
     """The agent, served by Threadkeep: each model call and each tool call is a recorded step.
 
     `deps` makes the run's dependencies from its turn; it runs again whenever the turn continues, so it gives
-    handles, not data that it reads. The rest is what `@agent` takes.
+    handles, not data that it reads. `files` are those that its model takes as they are; of others, it gets
+    the text. The rest is what `@agent` takes.
     """
     names = _names(given, meta)
 
     async def run(turn: Turn) -> StructuredReply | None:
-        return await _run(given, turn, deps)
+        return await _run(given, turn, deps, files)
 
     return agent(**{**names, **meta})(run)
 
@@ -63,9 +71,13 @@ def _names(given: AbstractAgent[Any, Any], meta: dict[str, Any]) -> dict[str, An
 
 
 async def _run(
-    given: AbstractAgent[Any, Any], turn: Turn, deps: Callable[[Turn], Any] | None
+    given: AbstractAgent[Any, Any],
+    turn: Turn,
+    deps: Callable[[Turn], Any] | None,
+    files: Sequence[FileKind],
 ) -> StructuredReply | None:
-    history, prompt = await _asked(turn)
+    media = Media(turn)
+    history, prompt = await _asked(turn, media, files)
     made = deps(turn) if deps is not None else None
     if inspect.isawaitable(made):
         made = await made
@@ -80,12 +92,17 @@ async def _run(
         raise failed or AgentError(f"The model {model} gave no answer.") from exc
     structured = await _tell(turn, result)
     at = turn.now().isoformat()
-    turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(dump(result.all_messages()))}
+    messages = [media.cut(it) for it in dump(result.all_messages())]
+    turn.state[STATE] = {"turn": turn.id, "at": at, "messages": _kept(messages)}
     return structured
 
 
 async def _result(
-    given: AbstractAgent[Any, Any], turn: Turn, history: list[ModelMessage], prompt: str, deps: Any
+    given: AbstractAgent[Any, Any],
+    turn: Turn,
+    history: list[ModelMessage],
+    prompt: str | list[UserContent],
+    deps: Any,
 ) -> AgentRunResult[Any]:
     is_durable = Durability.from_agent(given) is not None
     return await given.run(
@@ -94,24 +111,29 @@ async def _result(
         deps=deps,
         run_id=turn.id,
         conversation_id=turn.conversation.id,
-        toolsets=_client_tools(turn),
+        toolsets=_offered(turn, await offered_tools(turn)),
         capabilities=None if is_durable else [Durability(name=given.name or turn.id)],
     )
 
 
-async def _asked(turn: Turn) -> tuple[list[ModelMessage], str]:
+async def _asked(
+    turn: Turn, media: Media, files: Sequence[FileKind]
+) -> tuple[list[ModelMessage], str | list[UserContent]]:
     """The messages before the turn's own, and that."""
-    exact = await _exact(turn)
+    exact = await _exact(turn, media)
     if exact is not None and not turn.files:
         return exact, turn.text
-    context, prompt = converted(await turn.history(as_context=True)), turn.text
+    given = await turn.history(as_context=True, files=files)
+    await media.load_of(given if exact is None else given[-1:])
+    prompt: str | list[UserContent] = turn.text
+    context = converted(given, media)
     if context and isinstance(last := context[-1], ModelRequest):
         context.pop()
-        prompt = _text(last) or prompt
+        prompt = prompt_of(last) or prompt
     return context if exact is None else exact, prompt
 
 
-async def _exact(turn: Turn) -> list[ModelMessage] | None:
+async def _exact(turn: Turn, media: Media) -> list[ModelMessage] | None:
     """The messages before, as pydantic-ai has made them; None if the last reply isn't this agent's."""
     state = cast("dict[str, Any] | None", turn.state.get(STATE))
     if state is None:
@@ -123,21 +145,19 @@ async def _exact(turn: Turn) -> list[ModelMessage] | None:
     is_own = reply["turnId"] == state["turn"]
     # A fork has copies of turns, made when their originals were.
     is_copy = datetime.fromisoformat(reply["createdAt"]) <= datetime.fromisoformat(state["at"])
-    return load(state["messages"]) if is_own or is_copy else None
+    if not is_own and not is_copy:
+        return None
+    return load([await media.whole(it) for it in state["messages"]])
 
 
-def _text(request: ModelRequest) -> str:
-    texts = [it.content for it in request.parts if isinstance(it, UserPromptPart)]
-    return "\n\n".join(it for it in texts if isinstance(it, str))
-
-
-def _client_tools(turn: Turn) -> Sequence[AbstractToolset[Any]] | None:
-    """What the user's client offers to do."""
-    tools = [
+def _offered(turn: Turn, tools: Sequence[ServerTool]) -> Sequence[AbstractToolset[Any]] | None:
+    """What the turn offers besides the agent's own tools."""
+    records_of(turn).offered.update(it.name for it in tools)
+    definitions = [
         ToolDefinition(name=it.name, description=it.description, parameters_json_schema=it.parameters)
-        for it in turn.client_tools
+        for it in tools
     ]
-    return [ExternalToolset(tools)] if tools else None
+    return [ExternalToolset(definitions)] if definitions else None
 
 
 async def _tell(turn: Turn, result: AgentRunResult[Any]) -> StructuredReply | None:
@@ -176,4 +196,4 @@ def _kept(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_question(message: dict[str, Any]) -> bool:
-    return any(it["part_kind"] == "user-prompt" for it in message["parts"])
+    return any(it["part_kind"] == "user-prompt" for it in message.get("parts", ())) or "parts" not in message

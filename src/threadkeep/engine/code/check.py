@@ -17,11 +17,13 @@ from threadkeep.engine.code.places import ambiguous, place_of
 from threadkeep.engine.code.programs import ProgramRun
 from threadkeep.engine.code.replay import CodeState
 from threadkeep.engine.code.shown import ShownOutput, body_of
-from threadkeep.engine.code.takes import NULL
+from threadkeep.engine.code.takes import NULL, content_of
+from threadkeep.engine.loop import LoadContents, nothing_stored
 from threadkeep.wire.claim_keys import describe_key
 from threadkeep.wire.programs import (
     Ack,
     Claim,
+    ContentClaim,
     End,
     FromProgram,
     Output,
@@ -55,10 +57,15 @@ class _Different(Exception):
 
 
 async def difference(
-    turn: Turn, program: ProgramRun, state: CodeState, load: LoadValue, end: Terminal
+    turn: Turn,
+    program: ProgramRun,
+    state: CodeState,
+    load: LoadValue,
+    end: Terminal,
+    contents: LoadContents = nothing_stored,
 ) -> str | None:
     """What a program does otherwise than in its turn, which ended like this; None if it does the same."""
-    check = _Check(turn, program, state, load, end)
+    check = _Check(turn, program, state, load, end, contents)
     working = [asyncio.create_task(check.read()), asyncio.create_task(check.deliver())]
     try:
         done, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -77,9 +84,16 @@ async def difference(
 
 class _Check:
     def __init__(
-        self, turn: Turn, program: ProgramRun, state: CodeState, load: LoadValue, end: Terminal
+        self,
+        turn: Turn,
+        program: ProgramRun,
+        state: CodeState,
+        load: LoadValue,
+        end: Terminal,
+        contents: LoadContents,
     ) -> None:
         self._program = program
+        self._contents = contents
         self._state = state
         self._end = end
         self._claims = Claims(state.recorded, state.optional, began_at=turn.started_at)
@@ -134,6 +148,8 @@ class _Check:
                 if message.is_read:
                     self._claims.pass_saved_point(message.scope)
                 self._program.send(Result(message.id, NULL, settle=False))
+            case ContentClaim():
+                self._program.send(await content_of(message, self._contents))
             case UsageClaim(step=int()) | StepRepeats() | End():
                 pass
             case _:

@@ -11,6 +11,7 @@ from threadkeep.wire.programs import (
     AskClaim,
     CallClaim,
     Claim,
+    ContentClaim,
     ModelClaim,
     Refused,
     SaveClaim,
@@ -35,7 +36,14 @@ def place_of(claim: Claim) -> tuple[str, str, str]:
         case AskClaim():
             return claim.scope, "ask", _hash((claim.message, claim.schema))
         case TakeClaim():
-            return claim.scope, f"take:{claim.what}", _hash((claim.limit, claim.as_context))
+            asked = (claim.limit, claim.as_context)
+            return (
+                claim.scope,
+                f"take:{claim.what}",
+                _hash(asked if claim.files is None else (*asked, claim.files)),
+            )
+        case ContentClaim():
+            return "", "content", claim.content_id
         case UsageClaim():
             return claim.scope, "usage", _hash((claim.model, claim.input_tokens, claim.output_tokens))
         case SaveClaim():

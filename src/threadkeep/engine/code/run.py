@@ -64,6 +64,7 @@ from threadkeep.wire.programs import (
     Cancel,
     CancelReason,
     Claim,
+    ContentClaim,
     End,
     FileItem,
     ModelClaim,
@@ -352,6 +353,8 @@ class _Serving:
                     if message.is_read:
                         self._code.claims.pass_saved_point(message.scope)
                     self._code.send(await self._takes.save(message))
+                case ContentClaim():
+                    self._start(self._takes.content(message))
                 case End():
                     self._end(message)
                     return
@@ -430,7 +433,7 @@ class _Serving:
                     await self._agents.begin(claim, open_)
                 case AgentDone():
                     await self._agents.end(claim, open_)
-                case SaveClaim():
+                case SaveClaim() | ContentClaim():
                     pass
 
     def _done(self, done: StepDone) -> None:

@@ -41,6 +41,7 @@ from threadkeep.wire.programs import (
     RESULT_TOO_LARGE,
     ClaimKind,
     Effect,
+    FileKind,
     ProgramError,
     ToProgram,
     is_one_line,
@@ -58,8 +59,10 @@ MOST_ALL_RESULTS_BYTES = 256 * 1024 * 1024
 _encode = msgspec.json.Encoder().encode
 
 
-History = Callable[[int | None, bool], Awaitable[Sequence[Mapping[str, Any]]]]
-"""The messages before the turn, as clients have them or as a model receives them."""
+History = Callable[[int | None, bool, Sequence[FileKind] | None], Awaitable[Sequence[Mapping[str, Any]]]]
+"""The messages before the turn, as clients have them or as a model receives them: the agent's, or one of the
+program's own that takes these files as they are.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,19 +6,23 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from threadkeep.domain.events import UsageReported
+from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.payload import Lost
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.outlet import Alone
 from threadkeep.engine.code.running import RunningCode, Unrecordable
 from threadkeep.engine.code.tool_calls import ToolCalls
 from threadkeep.engine.journal import CallPaid, StateSaved
-from threadkeep.engine.loop import Together
+from threadkeep.engine.loop import LoadContents, Together
 from threadkeep.wire.programs import (
     NOTHING,
     ClaimFailed,
+    ContentClaim,
     Result,
     SaveClaim,
     ServerTool,
@@ -27,6 +31,17 @@ from threadkeep.wire.programs import (
 )
 
 NULL = Raw(b"null")
+MOST_CONTENT_BYTES = 32 * 1024 * 1024
+
+
+async def content_of(claim: ContentClaim, load: LoadContents) -> Result:
+    """The bytes of a file for a program."""
+    id_ = PayloadId(claim.content_id)
+    found = (await load([id_]))[id_]
+    if isinstance(found, Lost) or len(found) > MOST_CONTENT_BYTES:
+        return Result(claim.id, NULL, settle=False)
+    encoded = await asyncio.to_thread(msgspec.json.encode, found)
+    return Result(claim.id, Raw(encoded), settle=False)
 
 
 class Takes:
@@ -36,6 +51,7 @@ class Takes:
         self._code = code
         self._tools = tools
         self._taking = asyncio.Lock()
+        self._loading = asyncio.Lock()
 
     async def take(self, claim: TakeClaim, open_: OpenClaim) -> None:
         """Records what the program takes now."""
@@ -51,7 +67,7 @@ class Takes:
             case "steering":
                 return await self._heard()
             case "history":
-                return await self._code.around.history(claim.limit, claim.as_context)
+                return await self._code.around.history(claim.limit, claim.as_context, claim.files)
             case "tools":
                 await self._tools.open(claim.scope)
                 return [
@@ -60,6 +76,12 @@ class Takes:
                 ]
             case "agents":
                 return await (await self._code.agents.means(claim.scope)).offered()
+
+    async def content(self, claim: ContentClaim) -> None:
+        """Sends the bytes of a file; one at a time, because they may be large."""
+        with self._code.activity.running():
+            async with self._loading:
+                self._code.send(await content_of(claim, self._code.around.load))
 
     async def _heard(self) -> Sequence[str]:
         """What the user has sent since the program last asked.

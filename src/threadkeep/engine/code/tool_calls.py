@@ -75,7 +75,7 @@ class ProgramTool:
         if done.error is not None:
             yield Returned("error", error=done.error.message if done.shown else TOOL_FAILED)
         else:
-            yield Returned("ok", result=msgspec.json.decode(done.value))
+            yield Returned("ok", result=msgspec.json.decode(bytes(done.shows) or done.value))
 
 
 class ToolCalls:

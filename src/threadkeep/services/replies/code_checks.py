@@ -69,7 +69,8 @@ class CodeChecks:
         try:
             async with asyncio.timeout(limit_s or MOST_S):
                 value = partial(self._store.states.value, turn.id)
-                found = await difference(turn, program, state, value, end)
+                contents = partial(self._store.payloads.load, conversation.id)
+                found = await difference(turn, program, state, value, end, contents)
         finally:
             await program.close()
         return found and f"{code.key} isn't deterministic: {found}"

@@ -19,6 +19,7 @@ from threadkeep.domain.events import (
     UsageReported,
 )
 from threadkeep.domain.ids import new_uuid
+from threadkeep.domain.image import ImageTokenRule
 from threadkeep.domain.message import MessageWindow, Usage
 from threadkeep.domain.turn import Turn
 from threadkeep.domain.user import User
@@ -48,7 +49,10 @@ from threadkeep.services.replies.other_agents import AgentsOfTurn, once
 from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
+from threadkeep.wire.programs import FileKind
 
+LEAST_FOREIGN_CONTEXT = 128_000
+"""How many tokens a model of a program's own takes at least, as far as anybody knows."""
 MOST_HISTORY = 1_000
 """How many messages a program can ask for at once."""
 
@@ -165,9 +169,11 @@ class CodeReplies:
             chosen = model if name is None else equipment.models.get(equipment.choice.chosen(agent, name).id)
             return equipment.turn_models(agent, chosen)
 
-        async def history(limit: int | None, as_context: bool) -> Sequence[Mapping[str, Any]]:
+        async def history(
+            limit: int | None, as_context: bool, files: Sequence[FileKind] | None
+        ) -> Sequence[Mapping[str, Any]]:
             if as_context:
-                return await self._context(agent, held, model)
+                return await self._context(agent, held, model if files is None else _foreign(model, files))
             return await self._history(held, limit)
 
         async def keep_value(content: bytes) -> str:
@@ -244,6 +250,15 @@ class CodeReplies:
         prepared = await self._requests.prepare(agent, held, model, NEW_TURN)
         built = await prepared.build(())
         return as_models_receive(built.request.messages)
+
+
+def _foreign(model: ConnectedModel, files: Sequence[FileKind]) -> ConnectedModel:
+    """A model of the program's own; only the files that it takes are known, and its context is guessed."""
+    known = model.model
+    images = (known.images or ImageTokenRule.OPENAI_TILES) if "images" in files else None
+    context_tokens = max(known.context_tokens, LEAST_FOREIGN_CONTEXT)
+    supposed = replace(known, images=images, pdfs="pdfs" in files, context_tokens=context_tokens)
+    return replace(model, model=supposed)
 
 
 def last_without_program(held: HeldTurn, state: CodeState, end: Terminal) -> Iterator[EventBody]:

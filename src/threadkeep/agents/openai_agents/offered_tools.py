@@ -1,7 +1,7 @@
-"""Tools that the user's client brings along, as tools of the SDK."""
+"""Tools that the turn offers besides the agent's own, as tools of the SDK."""
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 from agents import FunctionTool
@@ -9,17 +9,17 @@ from agents.tool_context import ToolContext
 
 from threadkeep.agents.errors import Denied, OutcomeUnknown, ToolFailed
 from threadkeep.agents.turn import Turn
-from threadkeep.wire.programs import ProgramTool
+from threadkeep.wire.programs import ServerTool
 
 
-def client_tools(turn: Turn, taken: Container[str]) -> Iterator[FunctionTool]:
-    """What the client offers to do, but for names that the agent's own tools have."""
-    for tool in turn.client_tools:
+def as_sdk_tools(turn: Turn, offered: Iterable[ServerTool], taken: Container[str]) -> Iterator[FunctionTool]:
+    """What is offered, but for names that the agent's own tools have."""
+    for tool in offered:
         if tool.name not in taken:
             yield _as_tool(turn, tool)
 
 
-def _as_tool(turn: Turn, tool: ProgramTool) -> FunctionTool:
+def _as_tool(turn: Turn, tool: ServerTool) -> FunctionTool:
     async def call(context: ToolContext[Any], arguments: str) -> str:
         try:
             given = json.loads(arguments or "{}")
