@@ -14,7 +14,8 @@ def test_public_names_are_the_promised_ones():
         "NotJson", "OutcomeUnknown", "OutputInvalid", "Reply", "Result", "StateReadOnly", "StepFailed",
         "StepInsideStep", "StepLimit", "StepResultInvalid", "StepResultTooLarge", "Thought", "Tool",
         "ToolFailed", "Turn", "TurnCancelled", "TurnEnded", "TurnError", "TurnMisused", "TurnSuspended",
-        "Usage", "agent", "blocking", "current_turn", "in_step", "in_turn", "load", "load_all", "step_key", "tool",
+        "Usage", "agent", "blocking", "current_turn", "in_step", "in_turn", "load", "load_all",
+        "step_key", "tool",
     ]  # fmt: skip
 
 

@@ -19,6 +19,7 @@ SCRIPT: dict[str, Reply] = {
     "for a room": [Say("It depends on the city.")],
     "How warm": [UseTool("temperature", {"room": "kitchen"})],
     "21 degrees": [Say("It is 21 degrees in the kitchen.")],
+    "Describe Oslo": [Say('{"name": "Oslo", "people": 700000}')],
     "apples fall": [Say("Because of gravity.")],
 }
 # What neither the walk nor the page's own test runs, and what does.

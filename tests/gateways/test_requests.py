@@ -28,6 +28,7 @@ from threadkeep.gateways.anthropic import ANTHROPIC, anthropic_body
 from threadkeep.gateways.encoding import encode
 from threadkeep.gateways.endpoint import Endpoint, Taken
 from threadkeep.gateways.openai import OPENAI, openai_body
+from threadkeep.gateways.outputs import is_strict
 from threadkeep.gateways.provider_api import ProviderGateway
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.responses import RESPONSES, responses_body
@@ -709,6 +710,20 @@ async def collect(gateway: Gateway) -> list[ModelEvent]:
     return [event async for event in gateway.stream(LONG_TALK)]
 
 
+STRICT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"$ref": "#/$defs/City"}, "tags": {"type": "array", "items": {"type": "string"}}},
+    "required": ["city", "tags"],
+    "additionalProperties": False,
+    "$defs": {
+        "City": {
+            "type": "object",
+            "properties": {"name": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+            "required": ["name"],
+            "additionalProperties": False,
+        }
+    },
+}
 SHAPES = [
     QUESTION,
     AFTER_A_TOOL,
@@ -717,6 +732,7 @@ SHAPES = [
     replace(LONG_TALK, max_tokens=5, model="other"),
     ModelRequest(MODEL, "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
+    *(replace(QUESTION, output=it) for it in (STRICT, {"type": "object"}, {"type": "array", "items": {}})),
     *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
 ]
 
@@ -730,3 +746,38 @@ def test_bodies_follow_the_rules(request_: ModelRequest):
         check_openai(body)
     for quirks in (ProviderQuirks(), ProviderQuirks(takes_encrypted_reasoning=False)):
         check_responses(json.loads(encode(responses_body(request_, MODEL, quirks))))
+
+
+def test_only_schemas_that_every_provider_takes_are_strict():
+    assert is_strict(STRICT) and not is_strict(STRICT, may_refer=False)
+    for loose in (
+        {"type": "array", "items": {"type": "string"}},
+        {**STRICT, "additionalProperties": True},
+        {**STRICT, "required": ["city"]},
+        {**STRICT, "properties": {**STRICT["properties"], "tags": {"type": "array", "maxItems": 9}}},
+        {**STRICT, "$defs": {"City": {"type": "object"}}},
+    ):
+        assert not is_strict(loose), loose
+    loose = {**STRICT, "required": []}
+    sent = [openai_body(replace(QUESTION, output=it), MODEL)["response_format"] for it in (STRICT, loose)]
+    assert [it["json_schema"]["strict"] for it in sent] == [True, False]
+    assert "output_config" not in anthropic_body(replace(QUESTION, output=loose), MODEL)
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_server_that_refuses_the_schema_is_asked_without_it(wire: str):
+    """Once more for a schema that it refuses; never again with any if it knows none."""
+    asked = replace(QUESTION, tools=(), output=STRICT)
+    with ScriptedModel() as model:
+        gateway = make_gateway(wire, model.url)
+        names = {"anthropic": "output_config", "openai": "response_format", "responses": "text"}
+        for refused in (
+            f"Invalid schema for {names[wire]}.",
+            f"Unknown parameter: {names[wire]}.format",
+            None,
+        ):
+            model.script(*([[Status(400, refused)]] if refused else []), [Say("OK.")])
+            assert text_of([it async for it in gateway.stream(asked)]) == "OK."
+        sent = [names[wire] in it.body for it in model.requests]
+        await gateway.close()
+    assert sent == [True, False, True, False, False]

@@ -10,6 +10,7 @@ from threadkeep.domain.document import PDF
 from threadkeep.gateways.encoding import decode
 from threadkeep.gateways.files import files_of_claude, image_type, in_base64
 from threadkeep.gateways.history import sendable
+from threadkeep.gateways.outputs import is_strict
 from threadkeep.gateways.provider_api import ProviderApi
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
@@ -72,6 +73,8 @@ def anthropic_body(
     if request.tools and request.tool_choice is not None:
         named = {"type": "tool", "name": request.tool_choice}
         body["tool_choice"] = named if request.tool_choice else {"type": "any"}
+    if request.output is not None and quirks.takes_output and is_strict(request.output):
+        body["output_config"] = {"format": {"type": "json_schema", "schema": request.output}}
     if request.system:
         body["system"] = [{"type": "text", "text": request.system}]
     history = sendable(request.messages, signer)

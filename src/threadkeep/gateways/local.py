@@ -15,6 +15,8 @@ from threadkeep.domain.money import FREE
 from threadkeep.domain.text import storable
 from threadkeep.gateways.encoding import decode, encode
 from threadkeep.gateways.llama import Llama, demonstration_weights, open_llama
+from threadkeep.gateways.outputs import NAME as OUTPUT_NAME
+from threadkeep.gateways.outputs import is_strict
 from threadkeep.ports.gateway import (
     DEMONSTRATION_MODEL,
     GatewayError,
@@ -180,6 +182,10 @@ class LocalGateway:
             "stream_options": {"include_usage": True},
             "return_progress": True,  # sends chunks while it reads, so that it can be stopped
         }
+        if request.output is not None and is_strict(request.output, may_refer=False):
+            # As a grammar, made in this process: of schemas that can't make it grow.
+            described = {"name": OUTPUT_NAME, "schema": request.output}
+            body["response_format"] = {"type": "json_schema", "json_schema": described}
         if self._model_path is None:
             body |= _FOR_THE_DEMONSTRATION
         if request.temperature is not None:

@@ -12,6 +12,8 @@ from threadkeep.domain.document import PDF
 from threadkeep.gateways.encoding import decode, encode
 from threadkeep.gateways.files import files_of_openai, image_type, in_base64
 from threadkeep.gateways.history import sendable
+from threadkeep.gateways.outputs import NAME as OUTPUT_NAME
+from threadkeep.gateways.outputs import is_any_object, is_strict
 from threadkeep.gateways.provider_api import ProviderApi
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
@@ -69,8 +71,18 @@ def openai_body(request: ModelRequest, _signer: str, quirks: ProviderQuirks | No
     if request.tools and request.tool_choice is not None:
         named = {"type": "function", "function": {"name": request.tool_choice}}
         body["tool_choice"] = named if request.tool_choice else "required"
+    if request.output is not None and quirks.takes_output:
+        body["response_format"] = _format(request.output)
     body["messages"] = list(_messages(request))
     return body
+
+
+def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What the reply is to be."""
+    if is_any_object(schema):
+        return {"type": "json_object"}
+    described = {"name": OUTPUT_NAME, "schema": schema, "strict": is_strict(schema)}
+    return {"type": "json_schema", "json_schema": described}
 
 
 def _messages(request: ModelRequest) -> Iterator[dict[str, Any]]:
@@ -232,6 +244,7 @@ class _ReplyReader:
         self._calls: list[_Call] = []
         """Calls not emitted yet, since more pieces may arrive."""
         self._has_calls = False
+        self._has_refused = False
         self._by_index: dict[int | None, _Call] = {}
         self._usage: _Usage | None = None
         self._finish_reason: str | None = None
@@ -265,6 +278,7 @@ class _ReplyReader:
         said: list[ModelEvent] = []
         if thought := delta.reasoning_content or delta.reasoning:
             said.append(ThoughtDelta(thought))
+        self._has_refused = self._has_refused or bool(delta.refusal)
         if text := delta.content or delta.refusal:
             said.append(TextDelta(text))
         # Text after a call must be emitted after it; incomplete calls wait.
@@ -297,7 +311,9 @@ class _ReplyReader:
         if spent.input_tokens or spent.output_tokens:
             events.append(spent)
         reason = _STOP_REASONS.get(self._finish_reason or "stop", "other")
-        events.append(ModelStopped("tool_use" if self._has_calls and reason == "end_turn" else reason))
+        if reason == "end_turn":
+            reason = "tool_use" if self._has_calls else "refusal" if self._has_refused else reason
+        events.append(ModelStopped(reason))
         self.is_complete = True
         return events
 

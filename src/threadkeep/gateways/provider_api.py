@@ -1,7 +1,7 @@
 """A provider's API, and the gateway that speaks it. Each API is described in a file of its own."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
@@ -13,6 +13,7 @@ from threadkeep.gateways.files import has_files
 from threadkeep.gateways.http import Provider, ReplyReader, RetryPolicy
 from threadkeep.gateways.known_models import known_models
 from threadkeep.gateways.model_names import model_names
+from threadkeep.gateways.outputs import is_about_output, is_about_schema
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.ports.gateway import ModelEvent, ModelRequest, TakenFiles
 from threadkeep.ports.gateways import GatewayHealth
@@ -76,10 +77,23 @@ class ProviderGateway:
         """Calls the model; raises GatewayError, ends with ModelStopped."""
         quirks = self._quirks.setdefault(request.model, ProviderQuirks())
         signer = self.signer(request.model)
+        asked = request
+        if request.tools and self._endpoint.address.host != httpx2.URL(self._api.default_url).host:
+            # Some servers with the same API hold a model to the schema at once, so that it calls no tool.
+            asked = replace(request, output=None)
+
+        def learn(reason: str) -> None:
+            nonlocal asked
+            if asked.output is not None and is_about_output(reason):
+                asked = replace(asked, output=None)
+                quirks.takes_output = quirks.takes_output and is_about_schema(reason)
+            else:
+                quirks.learn(reason)
+
         return self._provider.ask_adapting(
-            lambda: encode(self._api.body(request, signer, quirks)),
+            lambda: encode(self._api.body(asked, signer, quirks)),
             lambda: self._api.reply_reader(self._key),
-            quirks.learn,
+            learn,
             in_thread=has_files(request),
         )
 

@@ -11,6 +11,8 @@ class ProviderQuirks:
     takes_cache_marks: bool = True
     takes_encrypted_reasoning: bool = True
     """Models that don't reason have none, and some servers can't read their own."""
+    takes_output: bool = True
+    """Whether it can hold a model to a JSON schema."""
     takes_max_tokens: bool = True
     """Otherwise it is called `max_completion_tokens`."""
     takes_reasoning_summary: bool = True

@@ -14,6 +14,8 @@ from threadkeep.gateways.encoding import decode, encode
 from threadkeep.gateways.files import files_of_openai, image_type, in_base64
 from threadkeep.gateways.history import sendable
 from threadkeep.gateways.openai import count_in, openai_headers, openai_url
+from threadkeep.gateways.outputs import NAME as OUTPUT_NAME
+from threadkeep.gateways.outputs import is_any_object, is_strict
 from threadkeep.gateways.provider_api import ProviderApi
 from threadkeep.gateways.quirks import ProviderQuirks
 from threadkeep.gateways.refusals import broke_off, stream_error
@@ -69,12 +71,21 @@ def responses_body(
     if request.tools and request.tool_choice is not None:
         named = {"type": "function", "name": request.tool_choice}
         body["tool_choice"] = named if request.tool_choice else "required"
+    if request.output is not None and quirks.takes_output:
+        body["text"] = {"format": _format(request.output)}
     if request.system:
         body["instructions"] = request.system
     signed_by = signer if quirks.takes_encrypted_reasoning else None
     history = sendable(request.messages, signed_by)
     body["input"] = [item for message in history for item in _items(message, request.contents)]
     return body
+
+
+def _format(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What the reply is to be."""
+    if is_any_object(schema):
+        return {"type": "json_object"}
+    return {"type": "json_schema", "name": OUTPUT_NAME, "schema": schema, "strict": is_strict(schema)}
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

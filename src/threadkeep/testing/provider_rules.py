@@ -34,7 +34,7 @@ _MOST_CACHE_MARKS = 4
 
 _ANTHROPIC_FIELDS = {
     "model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice", "metadata",
-    "stop_sequences", "top_k", "top_p", "thinking", "service_tier",
+    "stop_sequences", "top_k", "top_p", "thinking", "service_tier", "output_config",
 }  # fmt: skip
 _OPENAI_FIELDS = {
     "model", "messages", "stream", "stream_options", "temperature", "tools", "tool_choice", "max_tokens",
@@ -225,11 +225,38 @@ class _Rules:
         self.require(schema.get("type") == "object", f"{where}.type: must be 'object'")
         self.require(isinstance(schema.get("properties", {}), dict), f"{where}.properties: must be an object")
 
+    def output(self, value: object, where: str, *, is_strict: bool) -> None:
+        """Checks the schema of a reply; a strict one says of every object which properties it has."""
+        schema = self.fields(value, where)
+        if is_strict and schema.get("type") == "object":
+            properties = self.fields(schema.get("properties", {}), f"{where}.properties")
+            is_closed = schema.get("additionalProperties") is False
+            self.require(is_closed, f"{where}.additionalProperties: must be false")
+            has_all = set(schema.get("required", ())) == properties.keys()
+            self.require(has_all, f"{where}.required: must have every property")
+        for name in ("properties", "$defs"):
+            for key, part in self.fields(schema.get(name, {}), f"{where}.{name}").items():
+                self.output(part, f"{where}.{name}.{key}", is_strict=is_strict)
+
+    def format(self, value: object, where: str) -> None:
+        """Checks what OpenAI's APIs hold a reply to."""
+        asked = self.fields(value, where)
+        kind = asked.get("type")
+        self.require(kind in ("text", "json_object", "json_schema"), f"{where}.type: unknown")
+        if kind == "json_schema":
+            described = self.fields(asked.get("json_schema", asked), where)
+            self.require(_NAME.fullmatch(str(described.get("name"))), f"{where}.name: pattern")
+            self.output(described.get("schema"), f"{where}.schema", is_strict=bool(described.get("strict")))
+
 
 class _AnthropicRules(_Rules):
     def check(self, value: object) -> None:
         body = self.fields(value, "body")
         self.unknown(body, _ANTHROPIC_FIELDS)
+        if "output_config" in body:
+            asked = self.fields(self.fields(body["output_config"], "output_config").get("format"), "format")
+            self.require(asked.keys() == {"type", "schema"}, "output_config.format: a type and a schema")
+            self.output(asked.get("schema"), "output_config.format.schema", is_strict=True)
         self.model(body)
         self.positive(body.get("max_tokens"), "max_tokens")
         self.number(body, "temperature", 0, 1)
@@ -367,6 +394,8 @@ class _OpenAIRules(_Rules):
             self.require(body.get("stream"), "stream_options: only allowed when `stream` is on")
             self.fields(body["stream_options"], "stream_options")
         self.cache_key(body)
+        if "response_format" in body:
+            self.format(body["response_format"], "response_format")
         self._messages(self.messages(body))
         if "tools" in body:
             self._tools(self.entries(body["tools"], "tools"))
@@ -482,6 +511,8 @@ class _ResponsesRules(_Rules):
             self.text(body["instructions"], "instructions")
         for name in self.entries(body.get("include", []), "include", least=0):
             self.require(name == "reasoning.encrypted_content", f"include: unknown {name!r}")
+        if "text" in body:
+            self.format(self.fields(body["text"], "text").get("format"), "text.format")
         reasoning = self.fields(body.get("reasoning", {}), "reasoning")
         self.require(reasoning.keys() <= {"effort", "summary"}, "reasoning: extra inputs are not permitted")
         self.cache_key(body)

@@ -1,9 +1,11 @@
 import { type AgentPatch, type AgentSettingsView } from "@threadkeep/client";
+import { useState } from "react";
 
 import { useForm } from "../state/use-form";
 import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
+import { OutputField, type Schema } from "./output-field";
 import { SaveRow } from "./save-row";
 
 interface Props {
@@ -33,6 +35,7 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
   const words = useWords();
   const agentWords = useAgentWords();
   const { values, changes, isChanged, isSaving, faultOf, set, save } = useForm<Limits>("limits", settings);
+  const [isSchemaWrong, setSchemaWrong] = useState(false);
   const number = (key: Number_, label: string) => (
     <Field label={label} fault={faultOf(key)}>
       <input
@@ -102,7 +105,15 @@ export function AgentLimits({ settings, onSave, onProblem }: Props) {
       {choice("contextThoughts", agentWords.contextThoughts)}
       {choice("autoCompact", agentWords.autoCompact)}
       {choice("userInstructions", agentWords.userInstructions)}
-      <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} />
+      <OutputField
+        schema={(values.output as Schema | undefined) ?? null}
+        fault={isSchemaWrong ? agentWords.outputNoJson : faultOf("output")}
+        onChange={(schema) => {
+          setSchemaWrong(schema === undefined);
+          if (schema !== undefined) set("output", schema);
+        }}
+      />
+      <SaveRow label={words.save} isChanged={isChanged} isSaving={isSaving} isReady={!isSchemaWrong} />
     </form>
   );
 }

@@ -26,7 +26,8 @@ assistant_message is omitted if there is nothing to read. A cursor counts an eve
 envelopes must come after those that an event already has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Literal, assert_never
 
 import msgspec
@@ -44,6 +45,7 @@ from threadkeep.protocols.agentx.history import (
     error_message,
     result_message,
 )
+from threadkeep.protocols.checked import CheckedReplies
 from threadkeep.protocols.dialect import START, Dialect, Frames, Position, TurnContext, position_of_seq
 from threadkeep.sse import frame
 
@@ -58,6 +60,7 @@ class AgentXTurn:
     def __init__(self, turn: TurnContext) -> None:
         self._message_id = turn.message_id
         self._narrator = narrator.JoiningNarrator(self._narrated, text=self._delta)
+        self._checked = CheckedReplies()
         self._at = 0
         """When the latest event happened."""
         self._is_responding = False
@@ -80,13 +83,16 @@ class AgentXTurn:
                 event=data.type,
                 id=str(Cursor(event.turn_id, event.seq, index)),
             )
-            for index, data in enumerate(self._narrator.narrate(event.body))
+            for index, data in enumerate(self._data(event.body))
         ]
 
     def envelopes(self, event: events.TurnEvent) -> list[Envelope]:
         """The envelopes of an event."""
         self._at, context = event.at, self._context
-        return [event_envelope(data, event.at, context) for data in self._narrator.narrate(event.body)]
+        return [event_envelope(data, event.at, context) for data in self._data(event.body)]
+
+    def _data(self, body: events.EventBody) -> Iterable[EventData]:
+        return chain.from_iterable(map(self._narrator.narrate, self._checked.passing(body)))
 
     def _narrated(self, narrated: narrator.Narration) -> Sequence[EventData]:
         match narrated:  # the most common first: cases are tried in order

@@ -21,7 +21,7 @@ that it adds to the message.
 | user_message | steering-message (7), data-user-message |
 | iteration_restart | reset-step (7, unless what is repeated is a step of a program); data-superseded, then |
 | | another step: the text stays, but doesn't count |
-| done, COMPLETED | finish-step, finish |
+| done, COMPLETED | data-output, if the reply is structured; finish-step, finish |
 | done, CANCELLED | abort |
 | error | data-error, error |
 | the end while the turn waits | finish-step, finish `tool-calls` |
@@ -31,6 +31,7 @@ Whatever follows a text or a thought ends it. The last frame is `[DONE]`.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Literal, assert_never
 
 from msgspec import UNSET, UnsetType
@@ -45,6 +46,7 @@ from threadkeep.protocols import narrator
 from threadkeep.protocols.ai_sdk import frames, parts
 from threadkeep.protocols.ai_sdk.frames import Chunk, Data, FinishReason, encode_json, sse
 from threadkeep.protocols.ai_sdk.parts import Reader, Sources
+from threadkeep.protocols.checked import CheckedReplies
 from threadkeep.protocols.dialect import TurnContext
 
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -76,6 +78,8 @@ class UIMessageStream:
         self._version = reader.version
         self._after = after
         self._narrator = narrator.Narrator(self._frames, text=self._piece, thought=self._piece)
+        self._checked = CheckedReplies() if reader.version < 7 else None
+        """Before 7, a client can't take a text back."""
         self._model: str | None = None
         self._id = ""
         """That of the text or thought in progress, which every delta names."""
@@ -95,7 +99,8 @@ class UIMessageStream:
 
     def encode(self, event: events.TurnEvent) -> bytes:
         """The next event."""
-        encoded = b"".join(self._narrator.narrate(event.body))
+        passing = self._checked.passing(event.body) if self._checked else (event.body,)
+        encoded = b"".join(chain.from_iterable(map(self._narrator.narrate, passing)))
         is_shown = event.seq > self._after or isinstance(event.body, events.TurnStart)
         return encoded if is_shown else b""
 
@@ -257,7 +262,8 @@ class UIMessageStream:
             finish_reason=_FINISH_REASONS.get(done.stop_reason, "other"),
             message_metadata=parts.completed(self._model, done.usage),
         )
-        return *self._close_step(), sse(finish)
+        output = self._add(parts.output(done.output)) if done.output is not None else ()
+        return *output, *self._close_step(), sse(finish)
 
 
 def _called(body: events.ToolCalled) -> Sequence[Chunk]:

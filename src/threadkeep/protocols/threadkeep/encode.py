@@ -8,19 +8,21 @@ unparsed.
 | event | frames |
 |---|---|
 | text | `data: <text>`; begins with a blank line after a tool call, another model call or a |
-| | repeated one |
+| | repeated one; of a reply that must fit a schema, all at once |
 | error | `event: error`, `data: {"code", "message"}` |
 | all others | none |
 | the end, however the turn ended | `data: [DONE]` |
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 
 from threadkeep.domain import events
 from threadkeep.domain.events import LogChunk
 from threadkeep.log.format import shown_lines
+from threadkeep.protocols.checked import CheckedReplies
 from threadkeep.protocols.dialect import Dialect, Frames, TurnContext
 from threadkeep.protocols.narrator import JoiningNarrator, Narration
 from threadkeep.protocols.threadkeep.frames import TextError
@@ -69,8 +71,12 @@ def _error_frames(narrated: Narration) -> Sequence[bytes]:
 
 
 def _start_text(turn: TurnContext) -> Frames:
-    narrator = JoiningNarrator(_error_frames, text=_text_frames)
-    return lambda event: narrator.narrate(event.body)
+    narrator, checked = JoiningNarrator(_error_frames, text=_text_frames), CheckedReplies()
+
+    def frames_of(event: events.TurnEvent) -> Sequence[bytes]:
+        return [*chain.from_iterable(map(narrator.narrate, checked.passing(event.body)))]
+
+    return frames_of
 
 
 EVENTS = Dialect("events", _start_events, splice=frames_of_chunk)

@@ -129,6 +129,7 @@ export interface AgentSettingsBody {
   starters?: string[];
   icon?: AgentIcon;
   color?: AgentColor;
+  output?: Record<string, unknown> | null;
 }
 
 /** An agent's limits and behavior; 0 means no limit. */
@@ -161,6 +162,7 @@ export interface AgentSettingsView {
   starters?: string[];
   icon?: AgentIcon;
   color?: AgentColor;
+  output?: Record<string, unknown> | null;
 }
 
 /** A tool that an agent's turns may use. */
@@ -1044,6 +1046,7 @@ export interface MessageView {
   createdAt: string;
   completedAt: string | null;
   error?: FailureView;
+  output?: unknown;
   feedback?: FeedbackView;
 }
 

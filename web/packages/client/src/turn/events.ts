@@ -36,7 +36,8 @@ export type EventBody =
   | { type: "turn_start"; conversation_id: string; user_message_id: string; message_id: string; model: string | null }
   | { type: "retrieval"; query: string; hits: RetrievalHit[]; tool_call_id?: string }
   /** `step_id`: in a turn of an agent in code, the step or model call whose text follows; "" is the program itself. */
-  | { type: "iteration_start"; iteration: number; step_id?: string }
+  /** `is_checked`: the reply must fit a JSON schema, so that an `iteration_restart` may take back its text. */
+  | { type: "iteration_start"; iteration: number; step_id?: string; is_checked?: boolean }
   /** Another node, or the same one after its restart, continues the turn. */
   | { type: "turn_resumed"; attempt: number }
   /** A model call restarts: its output so far is superseded. With `step_id`, only what that step said. */
@@ -104,6 +105,8 @@ export type EventBody =
       message_id: string;
       usage: EventUsage;
       stop_reason: string;
+      /** The reply as a value, if it is structured. */
+      output?: unknown;
     }
   | { type: "error"; code: string; message: string; retryable: boolean };
 

@@ -109,7 +109,11 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
     case "usage":
       return spend(close(reply, event.at), event);
     case "done":
-      return withMessage(endSteps(close(reply, event.at)), { status: event.status, completedAt: time(event.at) });
+      return withMessage(endSteps(close(reply, event.at)), {
+        status: event.status,
+        completedAt: time(event.at),
+        ...(event.output !== undefined && { output: event.output }),
+      });
     case "error": {
       const { code, message, retryable } = event;
       const error = { code, message, retryable };
