@@ -106,6 +106,14 @@ class ThreadPools:
         self.functions = Threads("test-function", 4)
         self.steps = Threads("test-step", 4)
 
+    def functions_inside(self, depth: int) -> Threads:
+        """Those of agents that others run."""
+        return self.functions
+
+    def agent(self, key: str) -> Agent | None:
+        """No other agent runs here."""
+        return None
+
 
 class Peer:
     """The server's side of one run."""

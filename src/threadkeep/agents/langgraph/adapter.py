@@ -242,4 +242,5 @@ class _Running:
             found = cast("dict[str, Any]", values) if isinstance(values, dict) else {}
             structured = found.get("structured_response")
             return None if structured is None else encode(structured).decode()
-        return None if last.id in self._saver.now.said else text_of(last.content)
+        is_said = self._turn.is_shown and last.id in self._saver.now.said
+        return None if is_said else text_of(last.content)

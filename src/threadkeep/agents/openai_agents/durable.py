@@ -89,7 +89,7 @@ def durable(
         if len(result.raw_responses) > now.replies:
             await turn.notice(UNRECORDED)
         said = _said(result)
-        return None if said.strip() == now.said.strip() else said
+        return None if turn.is_shown and said.strip() == now.said.strip() else said
 
     return agent(**meta)(run)
 
