@@ -22,6 +22,8 @@ from threadkeep.wire.programs import (
     NOTHING,
     OUTCOME_UNKNOWN,
     Ack,
+    AgentClaim,
+    AgentDone,
     AskClaim,
     CallClaim,
     Cancel,
@@ -328,6 +330,8 @@ class Peer:
             case UsageClaim():
                 self.usage.append(claim)
                 return Raw(b"null")
+            case AgentClaim() | AgentDone():
+                raise AssertionError("no other agents run here")
             case StepClaim() | SaveClaim():
                 raise AssertionError("steps run in the program, and points are saved at once")
 
