@@ -113,6 +113,8 @@ async def test_agents_that_run_each_other_end_at_the_deepest():
     assert isinstance(run.exception, AgentUnusable)
     assert str(run.exception).startswith("Agents can call each other 5 deep; this would be one more: ")
     assert len([it for it in run.parts if it["type"] == "step"]) == 5
+    assert run.error is not None
+    assert (run.error.code, run.error.message) == ("AGENT_FAILED", str(run.exception))
 
 
 async def test_agent_that_its_user_may_not_use_does_not_exist():
