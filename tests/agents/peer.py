@@ -22,6 +22,8 @@ from threadkeep.wire.programs import (
     NOTHING,
     OUTCOME_UNKNOWN,
     Ack,
+    AgentClaim,
+    AgentDone,
     AskClaim,
     CallClaim,
     Cancel,
@@ -105,6 +107,14 @@ class ThreadPools:
     def __init__(self) -> None:
         self.functions = Threads("test-function", 4)
         self.steps = Threads("test-step", 4)
+
+    def functions_inside(self, depth: int) -> Threads:
+        """Those of agents that others run."""
+        return self.functions
+
+    def agent(self, key: str) -> Agent | None:
+        """No other agent runs here."""
+        return None
 
 
 class Peer:
@@ -320,6 +330,8 @@ class Peer:
             case UsageClaim():
                 self.usage.append(claim)
                 return Raw(b"null")
+            case AgentClaim() | AgentDone():
+                raise AssertionError("no other agents run here")
             case StepClaim() | SaveClaim():
                 raise AssertionError("steps run in the program, and points are saved at once")
 

@@ -25,7 +25,15 @@ from threadkeep.domain.events import UsageReported
 from threadkeep.domain.ids import UserId, new_uuid
 from threadkeep.domain.ledger import BudgetState, Charge, Reservation, UsageFilter, UsageSum
 from threadkeep.domain.message import Usage
-from threadkeep.domain.money import Budget, BudgetLimits, BudgetScope, Cost, Payer, Purpose
+from threadkeep.domain.money import (
+    Budget,
+    BudgetLimits,
+    BudgetScope,
+    Cost,
+    Payer,
+    Purpose,
+    nested_payer,
+)
 from threadkeep.domain.turn import Lease, Turn, TurnCode
 from threadkeep.storage.database.connector import Database, Plan, Query, Rows, Statement
 from threadkeep.storage.database.postgres import URGENT_CONNECTIONS
@@ -535,3 +543,26 @@ async def test_calls_that_a_lost_node_reserved_are_charged_by_the_node_that_take
     assert await state(store, budget) == (43, 30)
     await store.ledger.release(ours.id, 2)
     assert (await state(store, budget), await total(store)) == ((43, 0), (2, 43))
+
+
+async def test_call_of_an_agent_that_others_run_counts_in_the_budgets_of_all_of_them(store: Store):
+    inner, middle, outer = [await keep_agent(store) for _ in range(3)]
+    own = await payer_of(store, outer)
+    payer = nested_payer(own, [inner.id, middle.id, inner.id])
+    assert payer == replace(own, agent_id=inner.id, within=(middle.id, outer.id))
+    limits = BudgetLimits(agent_month=None, within_month=(None, 10))
+    budgets = [Budget(BudgetScope.AGENT, it.id, MONTH, 10) for it in (inner, middle, outer)]
+    assert limits.budgets(payer, DAY) == budgets[2:]
+    reserved = reservation(payer, 8)
+    assert await store.ledger.reserve(reserved, limits.budgets(payer, DAY)) == 8
+    assert await state(store, budgets[2]) == (0, 8)
+    full = reservation(payer, 8)
+    assert isinstance(await store.ledger.reserve(full, limits.budgets(payer, DAY)), BudgetState)
+    await store.ledger.charge(of(reserved, 7))
+    assert [await state(store, it) for it in budgets] == [(7, 0)] * 3
+    lost = reservation(payer, 2)
+    await store.ledger.reserve(lost, limits.budgets(payer, DAY))
+    assert len(await store.ledger.charge_abandoned(NOW + 1)) == 1
+    assert [await state(store, it) for it in budgets] == [(9, 0), (7, 0), (9, 0)]
+    by_agent = await store.ledger.usage(ALL_DAYS, ("agent",))
+    assert {it.group["agent"]: it.cost for it in by_agent} == {inner.id: 9}

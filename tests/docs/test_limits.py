@@ -34,7 +34,7 @@ from threadkeep.domain.agent import AgentSettings
 from threadkeep.domain.sharing import share
 from threadkeep.domain.sign_in import identity, session
 from threadkeep.engine import tools
-from threadkeep.engine.code import running
+from threadkeep.engine.code import agents, running
 from threadkeep.handling import bodies, idempotency, uploads
 from threadkeep.handling.paging import PageQuery
 from threadkeep.http import edge
@@ -98,9 +98,11 @@ FIXED = {
     "MCP servers": mcp.MOST_SERVERS,
     "rules for tools": tool_rules.MOST_RULES,
     "models to choose from, fallbacks": agent.MOST_MODELS,
+    "other agents that its model can call": agent.MOST_OTHERS,
     "starters": agent.MOST_STARTERS,
     "characters of a starter": agent.MOST_STARTER_CHARACTERS,
     "a memory": memory.MOST_CHARACTERS,
+    "agents that run in each other": agents.MOST_DEPTH,
     "steps of a turn": running.MOST_STEPS,
     "open steps at once": programs.MOST_OPEN_CLAIMS,
     "a step's result, the state": MOST_STATE_BYTES,

@@ -123,7 +123,7 @@ def test_parts_say_what_was_shown_once_the_log_is_gone():
     first, *calls, last = found.steps
     assert (first.number, first.kind, first.name, first.title, first.status) == (
         1,
-        "step",
+        "agent",
         "find",
         "Found",
         "unknown",

@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from threadkeep.agents.agent import ChooseFunction
 from threadkeep.agents.errors import AgentError, StepResultInvalid, StepResultTooLarge
 from threadkeep.agents.failures import record
 from threadkeep.agents.output import text_item
@@ -49,18 +50,18 @@ async def take(run: FunctionRun, open_steps: OpenSteps, step: Step) -> Any:
     open_steps.add(step)
     try:
         async with run.place():
-            return _read(step, await _taken(run, step))
+            return _read(step, await _taken(run, step, open_steps.function_of))
     finally:
         open_steps.remove(step)
 
 
-async def _taken(run: FunctionRun, step: Step) -> Raw:
+async def _taken(run: FunctionRun, step: Step, function_of: ChooseFunction) -> Raw:
     id_ = run.open(step.name, step.claim)
     cause: BaseException | None = None
     try:
         answer = await run.answer(id_)
         if isinstance(answer, Run):
-            done, cause = await _Attempts(run, step, answer).done()
+            done, cause = await _Attempts(run, step, answer, function_of).done()
             run.reopen(id_)
             run.send(done)
             answer = await run.answer(id_)
@@ -86,8 +87,9 @@ def _read(step: Step, value: Raw) -> Any:
 class _Attempts:
     """The function of one step, run now, until it returns or may not be repeated."""
 
-    def __init__(self, run: FunctionRun, step: Step, go: Run) -> None:
+    def __init__(self, run: FunctionRun, step: Step, go: Run, function_of: ChooseFunction) -> None:
         self._run = run
+        self._function_of = function_of
         self._step = step
         self._go = go
         self._running = RunningStep(run, go.re, step.name, go.idempotency_key)
@@ -144,7 +146,7 @@ class _Attempts:
 
     async def _call(self) -> Any:
         step = self._step
-        fn = self._run.agent.function_of(step.name, step.effect, step.fn)
+        fn = self._function_of(step.name, step.effect, step.fn)
         call = functools.partial(self._call_with_arguments, fn)
         if inspect.iscoroutinefunction(fn):
             return await call()

@@ -22,7 +22,7 @@ class BlockingTurn(TurnFacts):
     """A turn for functions that aren't `async`."""
 
     def __init__(self, turn: Turn) -> None:
-        super().__init__(turn.function_run)
+        super().__init__(turn.function_run, turn._start)
         self._turn = turn
 
     def _wait(self, call: Coroutine[Any, Any, T]) -> T:

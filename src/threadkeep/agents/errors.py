@@ -149,6 +149,11 @@ class AgentUnusable(TurnError):
 
     code = "AGENT_UNUSABLE"
 
+    @property
+    def hint(self) -> str:
+        """What it says: it names agents as the code does."""
+        return str(self)
+
 
 class StepLimit(TurnError):
     """The turn has taken as many steps as it may."""

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import Struct
 
+from threadkeep.agents.agent import ChooseFunction
 from threadkeep.agents.errors import AmbiguousStep, NotJson, TurnMisused
 from threadkeep.agents.tool import EFFECTS, Tool, check_effect
 from threadkeep.agents.values import (
@@ -291,9 +292,10 @@ def _closes_over(fn: Callable[..., Any]) -> bool:
 
 
 class OpenSteps:
-    """The steps of one run whose functions run or wait to."""
+    """The steps of one agent's run whose functions run or wait to; `function_of` says what runs for each."""
 
-    def __init__(self) -> None:
+    def __init__(self, function_of: ChooseFunction) -> None:
+        self.function_of = function_of
         self._open = defaultdict[tuple[str, str, str], list[Step]](list)
 
     def add(self, step: Step) -> None:

@@ -527,7 +527,7 @@ class Turn(TurnFacts):
         )
         shared = Shared(
             run=self._run,
-            steps=OpenSteps(),
+            steps=OpenSteps((agent or self._run.agent).function_of),
             agent=agent,
             start=start,
             depth=self._shared.depth + 1,
@@ -747,7 +747,7 @@ def step_key() -> str:
 
 def turn_of(run: FunctionRun) -> Turn:
     """The turn of a run, as its function is given it."""
-    turn = Turn(Shared(run=run, steps=OpenSteps(), agent=run.agent, start=run.start))
+    turn = Turn(Shared(run=run, steps=OpenSteps(run.agent.function_of), agent=run.agent, start=run.start))
     _current_turn.set(turn)
     return turn
 

@@ -160,7 +160,8 @@ class StepRecorder:
         if begun.kind == "question":
             recorded = replace(recorded, title=self._asked.get(self.request_id(f"ask/{begun.key}")))
         if shown is not None:
-            recorded = replace(recorded, title=shown.title, agent=shown.agent)
+            parent_id = shown.parent_id or begun.parent_id
+            recorded = replace(recorded, title=shown.title, agent=shown.agent, parent_id=parent_id)
         return recorded if step.ended is None else _with_end(recorded, step.ended)
 
     def _agents_above(self, key: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -34,6 +34,10 @@ _USER = User(LOCAL, UserRole.ADMIN)
 
 Fakes = Mapping[str, Callable[..., Any]]
 """What runs instead of steps, by their names."""
+
+
+Prepare = Callable[[Client], Awaitable[str | None]]
+"""Makes what a turn needs besides agents in code; returns the agent that gets the message, if it is none."""
 
 
 class StepNotFaked(AssertionError):
@@ -140,6 +144,8 @@ async def run_agent(
     answers: Sequence[Any] = (),
     model: ScriptedModel | None = None,
     steps: Fakes | None = None,
+    agents: Sequence[Agent] = (),
+    prepare: Prepare | None = None,
     check: bool = True,
     timeout_s: float = TIMEOUT_S,
     **settings: Any,
@@ -147,13 +153,16 @@ async def run_agent(
     """Sends an agent a message in a Threadkeep of its own, and returns what has become of it.
 
     Its questions get `answers`, in turn; a call that needs approval "allow" or "deny"; None declines. `steps`
-    has fakes by the names of the steps; a write without one is refused, and so is a misspelt name. With
+    has fakes by the names of the steps; a write without one is refused, and so is a misspelt name. `agents`
+    are others in code that it runs; `prepare` makes others with a client, and may return the id of an agent
+    without code that gets the message instead. With
     `check`, the function then runs again against what was recorded, without running a step; if it does
     something else, that raises NotDeterministic. `settings` are those of `Settings`.
     """
     effects = Effects(steps or {}, Diary())
     course = Course(agent, effects, answers, timeout_s)
-    async with running_app(model, agents=[effects.of(agent)], **settings) as app:
+    async with running_app(model, agents=[*map(effects.of, (agent, *agents))], **settings) as app:
+        course.asked_id = await prepare(app.client) if prepare is not None else None
         run = await course.run(app.client, text)
         if check:
             await course.check(app)
@@ -181,6 +190,8 @@ class Course:
         self._pauses = pauses
         self._conversation_id = ""
         self.turn_id = ""
+        self.asked_id: str | None = None
+        """The agent that gets the message, if it is none in code."""
         self._asked: dict[str, tuple[str, Any]] = {}
         """What was asked, and what is answered, by the request."""
 
@@ -202,7 +213,8 @@ class Course:
         if not self._conversation_id:
             key = self._agent.key
             ids = [it.id async for it in client.agents() if it.engine.key == key]
-            self._conversation_id = (await client.create_conversation(ids[0], title="Test")).id
+            asked_id = self.asked_id or ids[0]
+            self._conversation_id = (await client.create_conversation(asked_id, title="Test")).id
         started = await client.start(self._conversation_id, text, idempotency_key=self._conversation_id)
         self.turn_id = started.turn_id
 

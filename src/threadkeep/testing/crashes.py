@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from threadkeep.agents import Agent
 from threadkeep.client import Client, NotReached
 from threadkeep.log.writer import STORES_EACH
-from threadkeep.testing.agents import TIMEOUT_S, AgentRun, Course, Effects, Fakes
+from threadkeep.testing.agents import TIMEOUT_S, AgentRun, Course, Effects, Fakes, Prepare
 from threadkeep.testing.app import SECRET, RunningApp, admin_token, running_app, usual_settings
 from threadkeep.testing.commits import Commits, Moment, Position, commits_in, model_calls_in
 from threadkeep.testing.diaries import DiaryFile
@@ -111,6 +111,8 @@ async def crash_everywhere(
     answers: Sequence[Any] = (),
     model: Callable[[], ScriptedModel] | None = None,
     steps: Fakes | None = None,
+    agents: Sequence[Agent] = (),
+    prepare: Prepare | None = None,
     on: Sequence[Agent] = (),
     only: Container[int] | Container[str] | None = None,
     kill: bool = False,
@@ -132,10 +134,10 @@ async def crash_everywhere(
         **({"agents_pause_after_s": PAUSE_AFTER_S} if pause_everywhere else {}),
     }
     async with AsyncExitStack() as stack:
-        lives: Lives = InProcess(fakes)
+        lives: Lives = InProcess(fakes, agents)
         if kill:
             processes = await stack.enter_async_context(
-                Processes(list(dict.fromkeys((agent, *codes))), fakes)
+                Processes(list(dict.fromkeys((agent, *codes))), fakes, beside=agents)
             )
             lives = Killed(processes)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="threadkeep-")))
@@ -151,6 +153,7 @@ async def crash_everywhere(
             lives=lives,
             folder=folder,
             check=check,
+            preparing=prepare,
         )
         whole = await courses.whole()
         crashes = [
@@ -207,8 +210,10 @@ class Lives(Protocol):
 class InProcess:
     """In this process; it goes on after a crash, but nothing more is stored."""
 
-    def __init__(self, fakes: Fakes) -> None:
+    def __init__(self, fakes: Fakes, beside: Sequence[Agent] = ()) -> None:
         self._fakes = fakes
+        self._beside = beside
+        """The agents that each has besides its own."""
 
     @asynccontextmanager
     async def live(
@@ -227,7 +232,7 @@ class InProcess:
             crashed.set()
 
         commits = Commits(diary, at, crash)
-        agents = [Effects(self._fakes, diary).of(code)]
+        agents = [*map(Effects(self._fakes, diary).of, (code, *self._beside))]
         given = STORES_EACH.set(True)
         try:
             in_folder: dict[str, Any] = {**settings, "data": folder / DATA}
@@ -290,6 +295,9 @@ class Courses:
     """What is done with the agent: one turn, or a course of several."""
     commits: Sequence[str] = ()
     """Those of the turn without a crash."""
+    preparing: Prepare | None = None
+    asked_id: str | None = None
+    """What that has returned."""
 
     async def whole(self) -> AgentRun:
         """The turn without a crash."""
@@ -326,8 +334,9 @@ class Courses:
         """Makes the database with which all runs begin."""
         first = self.folder / TEMPLATE
         first.mkdir()
-        async with self.lives.live(self.agent, first, self.settings, self.model()):
-            pass
+        async with self.lives.live(self.agent, first, self.settings, self.model()) as life:
+            if self.preparing is not None:
+                self.asked_id = await self.preparing(life.client)
 
     @asynccontextmanager
     async def ground(self) -> AsyncGenerator[tuple[Path, Mapping[str, Any]]]:
@@ -347,7 +356,9 @@ class Courses:
 
     def course(self, effects: Effects) -> Course:
         """The turn, for as many lives as it takes."""
-        return self.course_of(self.agent, effects, self.answers, self.timeout_s, pauses=self.pauses)
+        course = self.course_of(self.agent, effects, self.answers, self.timeout_s, pauses=self.pauses)
+        course.asked_id = self.asked_id
+        return course
 
     def compared(
         self, commit: int, position: Position, code: Agent, run: AgentRun, effects: Effects
@@ -369,7 +380,9 @@ class Courses:
 
 
 def _has_unknown(run: AgentRun) -> bool:
-    return any("unknown" in it.statuses for it in run.steps.values())
+    if any("unknown" in it.statuses for it in run.steps.values()):
+        return True
+    return any(it.get("status") == "unknown" for it in run.parts)  # of a tool of a server
 
 
 def _difference(run: AgentRun, whole: AgentRun) -> str | None:

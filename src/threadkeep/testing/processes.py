@@ -88,12 +88,19 @@ class Process:
 class Processes:
     """Starts Threadkeeps with these agents, and ends all that are left."""
 
-    def __init__(self, agents: Sequence[Agent], fakes: Fakes, others: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        fakes: Fakes,
+        others: Sequence[str] = (),
+        beside: Sequence[Agent] = (),
+    ) -> None:
         self._agents = list(agents)
         self._loading = Loading(
             [place_of(it, f"The agent `{it.key}`") for it in agents],
             {name: place_of(it, f"The fake of `{name}`") for name, it in fakes.items()},
             others,
+            [place_of(it, f"The agent `{it.key}`") for it in beside],
         )
         self._numbers = count(1)
         self._started: dict[int, Process] = {}

@@ -43,6 +43,8 @@ class Loading(msgspec.Struct, frozen=True):
     agents: Sequence[str]
     fakes: Mapping[str, str]
     others: Sequence[str] = ()
+    beside: Sequence[str] = ()
+    """Agents that every process has, besides its own."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class Spawner:
         self._numbers: dict[int, int] = {}
         """The orders of the processes that run."""
         self._agents: Sequence[Agent] = ()
+        self._beside: Sequence[Agent] = ()
         self._fakes: Fakes = {}
         # Nobody writes: whoever reads learns that this process has ended, however it did.
         self._lifeline, self._end_of_it = os.pipe()
@@ -109,6 +112,7 @@ class Spawner:
 
     def _load(self, loading: Loading) -> None:
         self._agents = [find(it) for it in loading.agents]
+        self._beside = [find(it) for it in loading.beside]
         self._fakes = {name: find(it) for name, it in loading.fakes.items()}
         for it in loading.others:
             find(it)
@@ -155,7 +159,8 @@ class Spawner:
         diary = DiaryFile(Path(order.diary))
         _watch(diary, order.ending)
         settings = Settings.load({}, Path(os.devnull), **order.settings)
-        app = create_app(settings, agents=[Effects(self._fakes, diary).of(self._agents[order.agent])])
+        effects = Effects(self._fakes, diary)
+        app = create_app(settings, agents=[*map(effects.of, (self._agents[order.agent], *self._beside))])
         with listen(HOST, 0) as listener:
 
             def ready() -> None:

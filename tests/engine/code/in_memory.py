@@ -10,6 +10,7 @@ from tests.engine.in_memory import InMemoryGateway, InMemoryTools, Kept, large_v
 from threadkeep.agents import Agent
 from threadkeep.agents.local import LocalPrograms
 from threadkeep.domain.approval import ApprovalAction, Decision
+from threadkeep.domain.errors import AgentNotFound
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -25,6 +26,7 @@ from threadkeep.domain.payload import Lost
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn, TurnStatus
 from threadkeep.engine.code.check import difference
+from threadkeep.engine.code.means import AgentMeans, FoundAgent
 from threadkeep.engine.code.replay import CodeState, replay_code
 from threadkeep.engine.code.run import run_code
 from threadkeep.engine.code.running import CodeSurroundings
@@ -111,6 +113,18 @@ class Asked:
         """Returns when there is another one."""
         await self._arrived.wait()
         self._arrived.clear()
+
+
+class NoOthers:
+    """No other agents."""
+
+    async def find(self, wanted: str) -> FoundAgent:
+        """None."""
+        raise AgentNotFound(f"There is no agent `{wanted}`.")
+
+    async def means(self, ids: Sequence[str]) -> AgentMeans:
+        """None."""
+        raise AgentNotFound("There are no agents.")
 
 
 Entry = TurnEvent | JournalEntry
@@ -258,6 +272,7 @@ class CodeTurn:
 
         return CodeSurroundings(
             program=programs.start(self._start(state)),
+            agents=NoOthers(),
             models=lambda name: TurnModels(model.model),
             spending=lambda call: FreeSpending(),
             own_call=lambda cost: CallPaid("a call", 0, is_reported=True),

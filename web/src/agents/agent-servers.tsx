@@ -14,6 +14,7 @@ import { WithCode } from "../ui/with-code";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { usePermissionWords } from "../words/permissions";
+import { AgentOthers } from "./agent-others";
 import { lacksToken, makesTokenDue } from "./first-program";
 import { ServerCard } from "./server-card";
 import { ServerForm } from "./server-form";
@@ -39,6 +40,8 @@ export function AgentServers({ agent, onChange }: Props) {
     setProblem(null);
   };
   const refused = (error: unknown) => setProblem(requestProblemOf(error));
+  const choose = (agents: string[]) =>
+    onChange({ settings: { agents } }).then(() => setProblem(null), refused);
   const add = async (servers: Record<string, McpServerSettingsView>) => {
     setProblem(null); // the form shows its own faults
     setTokenNote(null);
@@ -78,6 +81,7 @@ export function AgentServers({ agent, onChange }: Props) {
           />
         ))}
       </ul>
+      {agent.engine?.kind !== "code" && <AgentOthers agent={agent} onChoose={(agents) => void choose(agents)} />}
       {problem && <ProblemBar problem={problem} onDismiss={() => setProblem(null)} />}
       {tokenNote === "lacking" && <TokenLacking />}
       {tokenNote === "required" && <TokenRequired />}

@@ -81,6 +81,7 @@ export function latest(words: Words, steps: readonly Step[], { waiting, progress
   if (working.length) return atWork(words, working, callsOf(steps), progress);
   if (running.length) return `${words.waitingForYou} · ${named(words, running)}`;
   const current = programStepsOf(steps).findLast((it) => it.status === "running");
+  if (current?.agent) return words.runsAgent(unmarked(current.agent));
   if (current) return current.title ? unmarked(current.title) : words.runningTools(codeOf(current));
   return last && isRetry(last) ? words.retrying : words.thinking;
 }
@@ -157,10 +158,12 @@ function phraseOf(words: Words, step: Step, steps: readonly Step[]): string | nu
   if (step.type === "step") {
     // A step that ran an agent stands for what that did.
     if (programStepsOf(steps).some((it) => it.stepId === step.parentId)) return null;
+    if (step.agent) return words.ranAgent(unmarked(step.agent));
     if (step.title) return unmarked(step.title);
     const same = programStepsOf(steps).filter((it) => !it.title && it.name === step.name && it.parentId === step.parentId);
     return words.ran(same.length > 1 ? `${codeOf(step)} ×${same.length}` : codeOf(step));
   }
+  if (step.parentId && programStepsOf(steps).some((it) => it.stepId === step.parentId)) return null;
   const calls = callsOf(steps);
   if (!hasRun(step)) {
     const why = hindranceOf(step);

@@ -187,7 +187,7 @@ class Program {
     let span = this.#steps.get(event.step_id);
     if (!span) {
       const depth = event.parent_id === undefined ? 0 : (this.#steps.get(event.parent_id)?.depth ?? 0) + 1;
-      span = { kind: "step", title: event.title ?? event.name, from: at, to: this.#end, ok: true, isCode: !event.title, depth };
+      span = { kind: "step", title: event.agent ?? event.title ?? event.name, from: at, to: this.#end, ok: true, isCode: !(event.agent ?? event.title), depth };
       this.#steps.set(event.step_id, span);
       this.#spans.push(span);
     }

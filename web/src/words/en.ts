@@ -210,6 +210,8 @@ export const en = {
   comma: ", ",
   searchedFor: (query: string) => `searched for “${query}”`,
   ran: (names: string) => `ran ${names}`,
+  ranAgent: (name: string) => `asked ${name}`,
+  runsAgent: (name: string) => `Asking ${name}`,
   deniedTools: (names: string) => `denied ${names}`,
   notRun: (names: string) => `didn’t run ${names}`,
   notAllowed: (names: string) => `wasn’t allowed to run ${names}`,

@@ -206,6 +206,8 @@ export const zh: Words = {
   comma: "、",
   searchedFor: (query: string) => `搜索了“${query}”`,
   ran: (names: string) => `运行了 ${names}`,
+  ranAgent: (name: string) => `询问了 ${name}`,
+  runsAgent: (name: string) => `正在询问 ${name}`,
   deniedTools: (names: string) => `已拒绝 ${names}`,
   notRun: (names: string) => `未运行 ${names}`,
   notAllowed: (names: string) => `未获准运行 ${names}`,

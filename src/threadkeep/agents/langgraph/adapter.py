@@ -276,7 +276,8 @@ class _Running:
         if not isinstance(last, AIMessage):
             structured = _structured(values)
             return None if structured is None else encode(structured).decode()
-        return None if last.id in self._saver.now.said else text_of(last.content)
+        is_said = self._turn.is_shown and last.id in self._saver.now.said
+        return None if is_said else text_of(last.content)
 
 
 def _structured(values: Any) -> Any:

@@ -102,7 +102,7 @@ def durable(
         if len(result.raw_responses) > now.replies:
             await turn.notice(UNRECORDED)
         said = _said(result)
-        text = None if said.strip() == now.said.strip() else said
+        text = None if turn.is_shown and said.strip() == now.said.strip() else said
         return text if output is None else StructuredReply(output, text)
 
     return agent(**meta)(run)

@@ -169,7 +169,7 @@ async def _tell(turn: Turn, result: AgentRunResult[Any]) -> StructuredReply | No
         )
     output = result.output
     if isinstance(output, str):
-        if not responses or _said(responses[-1]) != output.strip():
+        if not turn.is_shown or not responses or _said(responses[-1]) != output.strip():
             await turn.say(output)
         return None
     value = TypeAdapter[Any](Any).dump_python(output, mode="json")

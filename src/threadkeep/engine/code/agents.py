@@ -4,6 +4,7 @@ The key of the first is the scope of everything in between. What it begins is re
 later run goes through the agent again, as through any other code.
 """
 
+import asyncio
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -26,9 +27,14 @@ class AgentCalls:
 
     def __init__(self, code: RunningCode) -> None:
         self._code = code
+        self._beginning = asyncio.Lock()
 
     async def begin(self, claim: AgentClaim, open_: OpenClaim) -> None:
         """Lets the program run another agent, if the turn's user may."""
+        async with self._beginning:  # several at once begin in the order in which they were asked for
+            await self._begin(claim, open_)
+
+    async def _begin(self, claim: AgentClaim, open_: OpenClaim) -> None:
         code = self._code
         begun = code.begun(open_, claim.agent, "agent", "read")
         chain = code.agents.chain(claim.scope)
@@ -42,7 +48,8 @@ class AgentCalls:
         except ThreadkeepError as exc:
             self._refuse(open_, begun, exc.message)
             return
-        begun = replace(begun, agent_id=found.id, title=found.name)
+        name = claim.agent if found.key is not None else found.name
+        begun = replace(begun, name=name, agent_id=found.id, title=found.name)
         granted = AgentGranted(open_.key, found.name, found.key, found.version, found.most_rounds)
         code.agents.add(begun, code.now())
         code.end(await code.ok(open_, granted), _changed(begun, "running"), begun)

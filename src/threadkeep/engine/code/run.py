@@ -50,6 +50,7 @@ from threadkeep.engine.stop import Stopped, StopReason
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.wire.programs import (
     AGENT_ABSENT,
+    AGENT_UNUSABLE,
     BUDGET_EXCEEDED,
     MODEL_FAILED,
     MOST_OPEN_CLAIMS,
@@ -479,6 +480,8 @@ class _Serving:
             return Failed(AGENT_ABSENT, message, retryable=True)
         if end.code == OUTCOME_UNKNOWN and self._code.failure(end.code, message):
             return Failed(codes.OUTCOME_UNKNOWN, message)
+        if end.code == AGENT_UNUSABLE and self._code.failure(end.code, message):
+            return Failed(codes.AGENT_FAILED, message)
         if end.code in _OF_MODELS and (ended := self._code.failure(end.code, message)) and ended.error:
             return Failed(ended.error.type, message, retryable=ended.retryable)
         if end.shown and end.code in _OF_FOREIGN_MODELS:

@@ -142,11 +142,11 @@ class Steps:
         """Whether the user wants a step to run again that may have taken effect."""
         if not claim.asks_if_unknown:
             return False
+        what = self._code.named(claim.scope, claim.title or bare_name(claim.name))
         question = Question(
             subject=f"again/{open_.key}/{begun.attempt}",
             kind=ApprovalKind.QUESTION,
-            message=f"{self._code.named(claim.scope, claim.title or bare_name(claim.name))} may already have "
-            "happened. Run it again?",
+            message=f"{what} may already have happened. Run it again?",
             schema={"type": "string", "enum": ["yes", "no"]},
         )
         decision, response = await question.ask(self._code)

@@ -12,7 +12,7 @@ from threadkeep.domain.caps import OperatorCaps
 from threadkeep.domain.errors import AgentAbsent, AgentNotFound, InvalidRequest, ThreadkeepError
 from threadkeep.domain.ids import AgentId, is_uuid
 from threadkeep.domain.user import User
-from threadkeep.engine.code.means import AgentMeans, AskedFirst, FoundAgent, nothing_first
+from threadkeep.engine.code.means import AgentMeans, AskedFirst, FoundAgent, OfferedAgent, nothing_first
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.engine.turn_tools import TurnTools
 from threadkeep.ports.tools import Caller, GivenInput, Step, Tool, ToolSession, Unavailable
@@ -22,7 +22,6 @@ from threadkeep.services.replies.model_requests import ModelRequests
 from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.wire.programs import OfferedAgent
 
 
 class AgentsOfTurn:

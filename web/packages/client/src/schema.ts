@@ -124,6 +124,7 @@ export interface AgentSettingsBody {
   tools?: Record<string, {   access?: "allow" | "ask" | "deny" | null;   effect?: "idempotent" | "read" | "write" | null; }>;
   models?: string[];
   fallbackModels?: string[];
+  agents?: string[];
   budgetMonth?: string | number;
   deleteAfterDays?: number;
   starters?: string[];
@@ -157,6 +158,7 @@ export interface AgentSettingsView {
   tools: Record<string, ToolRuleView>;
   models: string[];
   fallbackModels: string[];
+  agents?: string[];
   budgetMonth?: string;
   deleteAfterDays?: number;
   starters?: string[];
@@ -1697,7 +1699,7 @@ export interface StepView {
   stepId: string;
   name: string;
   title: string | null;
-  kind: "model" | "question" | "step" | "tool";
+  kind: "agent" | "model" | "question" | "step" | "tool";
   status: "cancelled" | "error" | "ok" | "running" | "unknown";
   effect: "idempotent" | "read" | "write" | null;
   attempt: number | null;
@@ -1773,6 +1775,7 @@ export interface ToolCallPartView {
   artifactIds?: string[];
   approval?: CallApprovalView;
   clientRequest?: CallApprovalView;
+  parentId?: string;
   superseded?: boolean;
 }
 

@@ -70,12 +70,11 @@ function StepOfProgram({ step: { title, name, agent, status, durationMs } }: { s
   const words = useWords();
   const requestWords = useRequestWords();
   return (
-    <div className="tool" role="group" aria-label={requestWords.programStep(title ?? name)} data-status={status}>
+    <div className="tool" role="group" aria-label={requestWords.programStep(agent ?? title ?? name)} data-status={status}>
       <p className="step">
-        {title ? <span dir="auto">{title}</span> : <code className="name">{name}</code>}
+        {(agent ?? title) ? <span dir="auto">{agent ?? title}</span> : <code className="name">{name}</code>}
         <span className="facts">
-          {title && <code className="name">{name}</code>}
-          {agent && agent !== name && <small>{agent}</small>}
+          {(agent ?? title) && agent !== name && <code className="name">{name}</code>}
           <small className="status">{words.toolStatus[status] ?? status}</small>
           {durationMs !== null && <small>{duration(durationMs)}</small>}
         </span>
@@ -93,7 +92,7 @@ function isDone(step: Step): step is Call | ProgramStep {
 function indentOf(steps: readonly Step[], step: Step): CSSProperties | undefined {
   const parents = new Map(steps.filter((it) => it.type === "step").map((it) => [it.stepId, it.parentId]));
   let depth = 0;
-  let id = step.type === "step" ? step.parentId : undefined;
+  let id = isDone(step) ? step.parentId : undefined;
   for (; id && parents.has(id) && depth < MOST_DEPTH; id = parents.get(id)) depth++;
   return depth ? ({ "--depth": depth } as CSSProperties) : undefined;
 }

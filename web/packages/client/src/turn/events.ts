@@ -71,6 +71,8 @@ export type EventBody =
       tool_name: string;
       server: string;
       arguments: Record<string, unknown>;
+      /** The step that ran the agent that called it, if another one did. */
+      parent_id?: string;
     }
   | { type: "tool_progress"; tool_call_id: string; progress: number; total?: number; message?: string }
   | {
@@ -91,7 +93,7 @@ export type EventBody =
       step_id: string;
       name: string;
       title?: string;
-      kind: "step" | "stream";
+      kind: "step" | "stream" | "agent";
       status: "running" | "ok" | "error" | "cancelled" | "unknown";
       duration_ms?: number;
       parent_id?: string;

@@ -95,6 +95,7 @@ function apply(reply: LiveReply, event: TurnEvent): LiveReply {
         result: null,
         durationMs: null,
         iteration,
+        ...(event.parent_id !== undefined && { parentId: event.parent_id }),
       });
     case "tool_progress": {
       const { tool_call_id: id, progress, total, message } = event;
