@@ -228,7 +228,11 @@ async def tells_its_secret(request: Request) -> None:
 MESSAGE: Json = {"messageId": "x", "role": "assistant"}
 FAILING: dict[str, tuple[Script, str, str]] = {
     "dies": (dies, "INTERRUPTED", "before the run ended"),
-    "redirects": (answers("302 Found", more="Location: http://127.0.0.1:9/\r\n"), "AGENTX_ERROR", "redirects"),
+    "redirects": (
+        answers("302 Found", more="Location: http://127.0.0.1:9/\r\n"),
+        "AGENTX_ERROR",
+        "redirects",
+    ),
     "401": (answers("401 Unauthorized"), "AGENTX_ERROR", "headers"),
     "404": (answers("404 Not Found"), "AGENTX_ERROR", "no AG-UI agent"),
     "500": (answers("500 Oops"), "AGENTX_ERROR", "HTTP status 500"),
@@ -292,7 +296,10 @@ async def test_run_that_may_be_repeated_is_made_again_with_its_id_and_supersedes
         reply = await reply_to(app, server, repeat=True)
         assert reply.content == "Hello from afar."
         assert server.bodies[0]["runId"] == server.bodies[1]["runId"]
-        assert [getattr(it, "superseded", False) for it in reply.parts if hasattr(it, "text")] == [True, False]
+        assert [getattr(it, "superseded", False) for it in reply.parts if hasattr(it, "text")] == [
+            True,
+            False,
+        ]
 
 
 async def talks_for_ever(request: Request) -> None:
