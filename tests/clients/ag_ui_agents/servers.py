@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.ui.ag_ui import AGUIAdapter
@@ -29,7 +29,10 @@ MODEL_URL = sys.argv[1]
 
 # pydantic-ai
 
-shop = Agent(OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=MODEL_URL, api_key="scripted")))
+shop = Agent(
+    OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=MODEL_URL, api_key="scripted")),
+    output_type=[str, DeferredToolRequests],
+)
 
 
 def price(order_id: int) -> str:
