@@ -45,6 +45,9 @@ from threadkeep.mcp import policy
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 from threadkeep.protocols.agentx import socket
 from threadkeep.protocols.openai import added_items, completions_decode
+from threadkeep.remote_agents import program as remote_program
+from threadkeep.remote_agents import thread as remote_thread
+from threadkeep.remote_agents.limits import LIMITS
 from threadkeep.retrieval import extract, extraction_process, index
 from threadkeep.runtime import user_events
 from threadkeep.services import briefings, executions, files, gateways, outside, usage
@@ -68,6 +71,20 @@ OF_AN_AGENT = AgentSettings()
 UNITS = {"KB": 1024, "MB": 1024**2, "GB": 1024**3, "minutes": 60}
 FIXED = {
     "the reason of a provider that an error names": model_errors.MOST_REASON_CHARACTERS,
+    "an event of a run": LIMITS.frame_bytes,
+    "a run": LIMITS.run_bytes,
+    "events of a run": LIMITS.events,
+    "texts and thoughts of a run": LIMITS.text_characters,
+    "arguments of a call": LIMITS.argument_characters,
+    "calls of a run": LIMITS.calls,
+    "steps of a run that are shown": LIMITS.steps,
+    "requests to the user at once": LIMITS.interrupts,
+    "runs of a turn": remote_program.MOST_RUNS,
+    "attempts at a run that may be repeated": remote_program.ATTEMPTS,
+    "silence of the server during a run": LIMITS.silence_s,
+    "the thread": LIMITS.thread_bytes,
+    "messages of the thread that are sent": remote_thread.MOST_HISTORY_BYTES,
+    "the state of a thread": LIMITS.state_bytes,
     "uploaded files that no message has": files.MOST_UNSENT,
     "API keys": key.MOST_KEYS,
     "life of a key with the scope `admin`": key.MOST_ADMIN_DAYS,

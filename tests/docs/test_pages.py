@@ -60,6 +60,7 @@ SCENES = {
     "docs/pydantic-ai.md": Scene(REFUND, OPENAI),
     "docs/openai-agents.md": Scene(REFUND, {**OPENAI, "OPENAI_AGENTS_DISABLE_TRACING": "1"}),
     "docs/langgraph.md": Scene(REFUND, OPENAI),
+    "docs/ag-ui-agents.md": Scene(REFUND, OPENAI),
     "docs/compaction.md": Scene({"Assistant: Gravity": [Say("They spoke about gravity.")]} | GRAVITY),
 }
 

@@ -21,7 +21,9 @@ class Request:
 
     async def head(self, status: str = "200 OK", kind: str = "text/event-stream", more: str = "") -> None:
         """The beginning of the response."""
-        await self.write(f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Connection: close\r\n\r\n".encode())
+        await self.write(
+            f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Connection: close\r\n\r\n".encode()
+        )
 
     async def event(self, type_: str, **fields: Any) -> None:
         """One event."""

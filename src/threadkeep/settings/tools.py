@@ -59,13 +59,16 @@ class ToolSettings(DocumentSettings, frozen=True, kw_only=True, forbid_unknown_f
         ),
     ] = ()
     mcp_allow_private: Annotated[
-        bool, Meta(description="Allow agents' MCP servers on loopback and private addresses.")
+        bool,
+        Meta(
+            description="Allow MCP servers, and servers that run agents, on loopback and private addresses."
+        ),
     ] = False
     denied_networks: Annotated[
         tuple[str, ...],
         Meta(
-            description="Networks blocked for agents' MCP servers, besides private ones, such as "
-            "203.0.113.0/24; comma-separated. They stay blocked with MCP_ALLOW_PRIVATE."
+            description="Networks blocked for MCP servers, and servers that run agents, besides private "
+            "ones, such as 203.0.113.0/24; comma-separated. They stay blocked with MCP_ALLOW_PRIVATE."
         ),
     ] = ()
     mcp_pass_environment: Annotated[

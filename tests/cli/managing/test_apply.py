@@ -272,6 +272,23 @@ def test_shown_file_is_applied_without_a_difference(place: Place, folder: Path):
     assert "Nothing to change." in place.told("apply", "agents")
 
 
+def test_agent_of_another_server_is_applied_shown_and_taken_back(place: Place, folder: Path):
+    file = folder / "support.toml"
+    engine = '[engine]\nkind = "ag-ui"\nurl = "https://agents.example/run"\nrepeat = true\n'
+    headers = '[engine.headers]\nX-Key = { env = "ENGINE_X_KEY" }\n'
+    file.write_text(f'name = "Support"\n\n{engine}\n{headers}')
+    assert "ENGINE_X_KEY isn't set" in place.told("apply", "agents", "--yes", status=1)
+    assert SECRET not in place.told("apply", "agents", "--yes", ENGINE_X_KEY=SECRET)
+    assert agents(place)["Support"]["engine"]["headers"].keys() == {"X-Key"}
+    assert "Nothing to change." in place.told("apply", "agents", ENGINE_X_KEY=SECRET)
+    assert place.told("agent", "show", "Support", "--toml") == file.read_text()
+    place.told("agent", "change", "Support", "--ag-ui", "https://other.example/run", "--no-repeat")
+    assert agents(place)["Support"]["engine"] | {"headers": {}} == agents(place)["Support"]["engine"]
+    file.write_text('name = "Support"\n')
+    place.told("apply", "agents", "--yes", "--overwrite")
+    assert agents(place)["Support"]["engine"] == {"kind": "config"}
+
+
 @pytest.mark.parametrize(
     "text",
     ['a "quoted" line', 'two\nlines"', '"""\n"""" \\" \x7f\r\n\ttab', "\n\nends\n", "back\\slash\nü"],

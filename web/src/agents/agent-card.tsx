@@ -12,7 +12,7 @@ import { toastProblem } from "../ui/problem-bar";
 import { toast } from "../ui/toasts";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
-import { codeOf } from "./engine";
+import { codeOf, remoteHostOf } from "./engine";
 
 interface Props {
   agent: AgentView;
@@ -36,6 +36,7 @@ export function AgentCard({ agent, me }: Props) {
         </h2>
         {isDefault && <span className="badge">{agentWords.defaultAgent}</span>}
         {codeOf(agent) && <span className="badge">{agentWords.inCode}</span>}
+        {remoteHostOf(agent) && <span className="badge">{agentWords.elsewhere}</span>}
         <AgentMenu agent={agent} isMine={isMine} />
       </div>
       {description && (

@@ -1,12 +1,20 @@
 import { type AgentView } from "@threadkeep/client";
 
 import { useAgentWords } from "../words/agents";
-import { codeOf } from "./engine";
+import { codeOf, remoteHostOf } from "./engine";
 
-/** That an agent is a program, which version of it, and whether it is connected; nothing for any other. */
+/** That an agent is a program, and whether it is connected, or that another server runs it; nothing for any other. */
 export function AgentEngine({ agent }: { agent: Pick<AgentView, "engine"> }) {
   const agentWords = useAgentWords();
   const code = codeOf(agent);
+  const host = remoteHostOf(agent);
+  if (host)
+    return (
+      <p className="agent-engine" data-status="ready">
+        <span className="badge">{agentWords.elsewhere}</span>
+        <code>{host}</code>
+      </p>
+    );
   if (!code) return null;
   const { key, version, status, workers } = code;
   return (

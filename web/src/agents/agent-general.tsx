@@ -5,11 +5,12 @@ import { Field } from "../ui/field";
 import { useWords } from "../words";
 import { useAgentWords } from "../words/agents";
 import { AgentModels, type ChosenModels } from "./agent-models";
-import { isDeclared } from "./engine";
+import { codeOf, isDeclared } from "./engine";
 import { IconChoice } from "./icon-choice";
+import { RemoteFields, engineOf, remoteOf, type Remote } from "./remote-fields";
 import { SaveRow } from "./save-row";
 
-type General = Required<Omit<AgentBody, "settings" | "applied">> & ChosenModels & { starters: string; icon: AgentIcon; color: AgentColor };
+type General = Required<Omit<AgentBody, "settings" | "applied" | "engine">> & Remote & ChosenModels & { starters: string; icon: AgentIcon; color: AgentColor };
 
 interface Props {
   agent: AgentBody | AgentView;
@@ -35,7 +36,10 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
     starters: (agent.settings?.starters ?? []).join("\n"),
     icon: agent.settings?.icon ?? "letter",
     color: agent.settings?.color ?? "auto",
+    ...remoteOf(agent.engine),
   });
+  const bodyWith = (some: Partial<General>) => bodyOf(some, values, remoteOf(agent.engine));
+  const isElsewhere = values.runsOn === "ag-ui";
   const declared = (name: keyof General) => isDeclared(agent, name);
   const about = (name: keyof General, hint?: string) => (declared(name) ? agentWords.declaredInCode : hint);
   return (
@@ -43,7 +47,7 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
       className="form"
       onSubmit={(event) => {
         event.preventDefault();
-        save(() => onSave({ name: values.name, ...bodyOf(values) }, bodyOf(changes))).catch(onProblem);
+        save(() => onSave({ name: values.name, ...bodyWith(values) } as AgentBody, bodyWith(changes))).catch(onProblem);
       }}
     >
       <Field label={words.name} hint={about("name")} fault={faultOf("name")}>
@@ -72,6 +76,8 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
           onChange={(event) => set("starters", event.target.value)}
         />
       </Field>
+      {!codeOf(agent) && <RemoteFields values={values} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />}
+      {!isElsewhere && (
       <Field label={agentWords.systemPrompt} hint={about("systemPrompt", agentWords.systemPromptHint)} fault={faultOf("systemPrompt")}>
         <textarea
           disabled={declared("systemPrompt")}
@@ -81,7 +87,9 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
           onChange={(event) => set("systemPrompt", event.target.value)}
         />
       </Field>
+      )}
       <div className="columns">
+        {!isElsewhere && (
         <Field label={agentWords.role} hint={about("primaryRoleId", agentWords.roleHint)} fault={faultOf("primaryRoleId")}>
           <input
             disabled={declared("primaryRoleId")}
@@ -90,6 +98,7 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
             onChange={(event) => set("primaryRoleId", event.target.value)}
           />
         </Field>
+        )}
         <Field label={agentWords.visibility} hint={about("visibility")} fault={faultOf("visibility")}>
           <select
             disabled={declared("visibility")}
@@ -101,8 +110,10 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
           </select>
         </Field>
       </div>
-      <AgentModels {...values} isDeclared={declared} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />
-      <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== ""}>
+      {!isElsewhere && (
+        <AgentModels {...values} isDeclared={declared} faultOf={faultOf} onChange={(field, value) => set(field, value as General[typeof field])} />
+      )}
+      <SaveRow label={action} isChanged={isChanged} isSaving={isSaving} isReady={values.name.trim() !== "" && (!isElsewhere || values.url.trim() !== "")}>
         {onDelete && (
           <button type="button" className="danger" onClick={onDelete}>
             {agentWords.deleteAgent}
@@ -114,7 +125,9 @@ export function AgentGeneral({ agent, action, onSave, onProblem, onDelete }: Pro
 }
 
 /** What was filled in, as the server takes it. */
-function bodyOf({ models, fallbackModels, starters, icon, color, ...body }: Partial<General>) {
+function bodyOf(some: Partial<General>, all: General, before: Remote) {
+  const { models, fallbackModels, starters, icon, color, runsOn, url, headers, repeat, ...body } = some;
+  const isEngineGiven = [runsOn, url, headers, repeat].some((it) => it !== undefined);
   const settings = {
     ...(models && { models: [...models] }),
     ...(fallbackModels && { fallbackModels: [...fallbackModels] }),
@@ -126,6 +139,7 @@ function bodyOf({ models, fallbackModels, starters, icon, color, ...body }: Part
     ...body,
     ...(body.primaryRoleId === "" && { primaryRoleId: "assistant" }),
     ...(body.model === "" && { model: null }),
+    ...(isEngineGiven && { engine: engineOf(all, before) }),
     ...(Object.keys(settings).length > 0 && { settings }),
   };
 }

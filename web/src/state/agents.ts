@@ -74,9 +74,9 @@ export function isGuide(agent: AgentView | undefined): boolean {
   return agent?.id === "01900000-0000-7000-8000-00000000901d";
 }
 
-/** Whether an agent answers without the server's model: the guide, and a program, which decides itself. */
+/** Whether an agent answers without the server's model: the guide, a program, which decides itself, and one elsewhere. */
 export function needsNoModel(agent: AgentView | undefined): boolean {
-  return isGuide(agent) || agent?.engine?.kind === "code";
+  return isGuide(agent) || (agent?.engine !== undefined && agent.engine.kind !== "config");
 }
 
 /** The name of an agent; empty for the default one, whose conversations do not mention it. */

@@ -94,6 +94,7 @@ export const en = {
   nameByOwner: (name: string, owner: string) => `${name} (by ${owner})`,
   hello: "What can I help with?",
   helloNamed: (name: string) => `Ask ${name} anything`,
+  goesElsewhere: (host: string) => `Your messages go to ${host}, the server that runs this agent.`,
   guideHello: "See how an answer is made",
   demonstration: "You’re using a tiny demo model: English only, short answers, often wrong.",
   demonstrationForUsers: "You’re using a tiny demo model: English only, short answers, often wrong. An administrator can connect a real one.",

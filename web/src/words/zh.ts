@@ -95,6 +95,7 @@ export const zh: Words = {
   nameByOwner: (name: string, owner: string) => `${name}（来自 ${owner}）`,
   hello: "有什么可以帮你的？",
   helloNamed: (name: string) => `和 ${name} 聊聊吧`,
+  goesElsewhere: (host: string) => `你的消息会发送到 ${host}，此智能体在该服务器上运行。`,
   guideHello: "看看一次回答是怎样完成的",
   demonstration: "当前使用演示用的小模型：只会英文，回答简短，经常出错。",
   demonstrationForUsers: "当前使用演示用的小模型：只会英文，回答简短，经常出错。管理员可以接入正式模型。",

@@ -1,6 +1,8 @@
 """The actions of a command that works through the API, such as `threadkeep agent list`."""
 
 import argparse
+import getpass
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -112,3 +114,19 @@ def _doing(work: Work, *, names_server: bool) -> Callable[[Settings, argparse.Na
             leave(loop, stack)
 
     return run
+
+
+def secrets_from(given: Sequence[str]) -> dict[str, str]:
+    """Values by name from this environment, or typed where nobody sees them: arguments are no secret."""
+    return dict(_secret(*text.partition("=")) for text in given)
+
+
+def _secret(name: str, _: str, variable: str) -> tuple[str, str]:
+    variable = variable or name
+    if (value := os.environ.get(variable)) is not None:
+        return name, value
+    if not sys.stdin.isatty():
+        raise SettingsError(
+            f"The variable {variable} isn't set here. Set it to the value of {name}, and repeat the command."
+        )
+    return name, getpass.getpass(f"{name}: ")

@@ -19,8 +19,9 @@ from threadkeep.wire.views import AgentSettingsView
 
 MOST_FILE_BYTES = 1024 * 1024
 
-FIELDS = ("name", "description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
+FIELDS = ("name", "description", "primaryRoleId", "systemPrompt", "model", "visibility", "engine", "settings")
 _SECRETS = ("env", "headers")
+_ENGINE = ("kind", "url", "headers", "repeat")
 _USUAL_IN_SERVERS: Mapping[str, object] = {
     "args": [],
     "disabled": False,
@@ -118,6 +119,8 @@ def _faults(body: Json) -> Iterable[tuple[Steps, str]]:
     yield from _unknown((), body, FIELDS)
     if not isinstance(body.get("name"), str) or not body["name"].strip():
         yield ("name",), "`name` is required: the agent is found by it."
+    if "engine" in body:
+        yield from _faults_of_engine(body["engine"])
     settings = body.get("settings", {})
     if not isinstance(settings, dict):
         yield ("settings",), "`settings` is a table: [settings]."
@@ -133,6 +136,14 @@ def _faults(body: Json) -> Iterable[tuple[Steps, str]]:
             yield from _unknown(steps, cast("Json", entry), known)
             if group == "mcpServers":
                 yield from _fill_in_secrets(steps, cast("Json", entry))
+
+
+def _faults_of_engine(engine: object) -> Iterable[tuple[Steps, str]]:
+    if not isinstance(engine, dict):
+        yield ("engine",), "`engine` is a table: [engine]."
+        return
+    yield from _unknown(("engine",), cast("Json", engine), _ENGINE)
+    yield from _fill_in_secrets(("engine",), cast("Json", engine))
 
 
 def _table(value: object) -> object:
@@ -235,14 +246,22 @@ def written(name: str, values: Iterable[tuple[Steps, Any]]) -> str:
     for steps, value in values:
         if len(steps) > 3 and steps[1] == "mcpServers" and _USUAL_IN_SERVERS.get(steps[3]) == value:
             continue
+        if [*steps] == ["engine", "repeat"] and value is False:
+            continue
         place = body
         for step in steps[:-1]:
             place = place.setdefault(step, {})
-        place[steps[-1]] = {"env": _variable(steps)} if steps[3:4] and steps[3] in _SECRETS else value
+        place[steps[-1]] = {"env": _variable(steps)} if _is_secret(steps) else value
     return "\n".join(_lines(body, ())).strip() + "\n"
 
 
+def _is_secret(steps: Steps) -> bool:
+    return (len(steps) > 3 and steps[3] in _SECRETS) or [*steps[:2]] == ["engine", "headers"]
+
+
 def _variable(steps: Steps) -> str:
+    if steps[0] == "engine":
+        return re.sub(r"\W", "_", f"{steps[0]}_{steps[2]}").upper()
     name = steps[4] if steps[3] == "env" else f"{steps[2]}_{steps[4]}"
     return re.sub(r"\W", "_", name).upper()
 

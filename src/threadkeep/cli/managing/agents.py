@@ -17,6 +17,7 @@ from threadkeep.cli.managing.actions import (
     confirm,
     print_json,
     print_table,
+    secrets_from,
     tell_of_rules,
 )
 from threadkeep.cli.managing.agent_files import FIELDS, written
@@ -82,6 +83,23 @@ def _add_fields(action: argparse.ArgumentParser) -> None:
     )
     action.add_argument("--model", help="a model's id; empty for the server's default")
     action.add_argument("--visibility", choices=["private", "public"], help="who may talk to it")
+    action.add_argument(
+        "--ag-ui",
+        metavar="URL",
+        help="the address of a server that runs it and speaks AG-UI; empty has Threadkeep run it again",
+    )
+    action.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME=VARIABLE",
+        help="a header that this address gets, with the value that VARIABLE has here",
+    )
+    action.add_argument(
+        "--repeat",
+        action=argparse.BooleanOptionalAction,
+        help="whether a run that the server didn't end may be made again (no)",
+    )
     action.add_argument("--role", metavar="ID", help="the role that its prompt starts with (assistant)")
     action.add_argument(
         "--set",
@@ -126,6 +144,11 @@ def _fields(given: argparse.Namespace) -> dict[str, Any]:
     fields: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     if given.model is not None:
         fields["model"] = given.model or None
+    engine = {"headers": secrets_from(given.header), "repeat": given.repeat}
+    if changed := {name: value for name, value in engine.items() if value not in (None, {})}:
+        fields["engine"] = changed
+    if given.ag_ui is not None:
+        fields["engine"] = {"kind": "ag-ui", "url": given.ag_ui, **changed} if given.ag_ui else None
     for steps, value in given.set or ():
         place: dict[str, Any] = fields.setdefault("settings", {})
         for step in steps[:-1]:
@@ -146,7 +169,7 @@ async def _list(client: Client, given: argparse.Namespace) -> None:
 
 def _row(agent: AgentView) -> tuple[str, ...]:
     model = "" if agent.model is UNSET else agent.model or "(default)"
-    model = "(in code)" if agent.engine.kind == "code" else model
+    model = {"code": "(in code)", "ag-ui": f"(at {agent.engine.host})"}.get(agent.engine.kind, model)
     can_change = "" if agent.version is UNSET else "yes"
     return agent.name, model, agent.visibility, can_change, agent.id
 
@@ -198,6 +221,7 @@ async def _create(client: Client, given: argparse.Namespace) -> None:
         model=fields.get("model"),
         visibility=fields.get("visibility"),
         settings=fields.get("settings"),
+        engine=fields.get("engine"),
     )
     _say("Created", made, given)
 

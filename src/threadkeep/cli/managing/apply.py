@@ -35,7 +35,7 @@ from threadkeep.wire.views import AgentChangeView, AgentView
 
 MOST_SHOWN = 200
 
-_FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "settings")
+_FIELDS = ("description", "primaryRoleId", "systemPrompt", "model", "visibility", "engine", "settings")
 _COLORS = {"+": "32", "-": "31", "~": "33", "!": "31"}
 
 Kind = Literal["create", "change", "keep", "conflict"]
@@ -148,6 +148,9 @@ def _replacing(agent: AgentView, body: Mapping[str, Any]) -> dict[str, Any]:
     """The merge patch after which an agent is what a file says: what the file leaves out has its default."""
     now = cast("dict[str, Any]", msgspec.to_builtins(agent))
     wanted = {"name": body["name"], **{name: body.get(name) for name in _FIELDS}}
+    if agent.engine.kind == "ag-ui" and isinstance(engine := body.get("engine"), dict):
+        had = {name: now["engine"][name] for name in ("headers", "repeat")}
+        wanted["engine"] = _nulled(had, cast("dict[str, Any]", engine))
     wanted["settings"] = _nulled(now["settings"], body.get("settings", {}))
     if agent.is_default and wanted["visibility"] is None:
         del wanted["visibility"]  # it is public whatever happens
@@ -217,6 +220,7 @@ async def _create(client: Client, fields: Mapping[str, Any]) -> None:
         model=fields.get("model"),
         visibility=fields.get("visibility"),
         settings=fields.get("settings"),
+        engine=fields.get("engine"),
         applied=True,
     )
 

@@ -2,8 +2,6 @@
 
 import argparse
 import asyncio
-import getpass
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,13 +17,14 @@ from threadkeep.cli.managing.actions import (
     confirm,
     print_json,
     print_table,
+    secrets_from,
     tell_of_rules,
 )
 from threadkeep.cli.managing.agents import find_own_agent
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client
 from threadkeep.clock import system_clock
-from threadkeep.domain.errors import InvalidRequest, McpServerNotFound, SettingsError
+from threadkeep.domain.errors import InvalidRequest, McpServerNotFound
 from threadkeep.program_log import set_up_logs
 from threadkeep.search import terms as tokens
 from threadkeep.settings import Settings, promptx_project
@@ -89,22 +88,6 @@ def add_mcp(command: argparse.ArgumentParser) -> None:
 
 def _add_agent(action: argparse.ArgumentParser) -> None:
     action.add_argument("agent", metavar="AGENT", help="the agent's name or its id")
-
-
-def secrets_from(given: Sequence[str]) -> dict[str, str]:
-    """Values by name from this environment, or typed where nobody sees them: arguments are no secret."""
-    return dict(_secret(*text.partition("=")) for text in given)
-
-
-def _secret(name: str, _: str, variable: str) -> tuple[str, str]:
-    variable = variable or name
-    if (value := os.environ.get(variable)) is not None:
-        return name, value
-    if not sys.stdin.isatty():
-        raise SettingsError(
-            f"The variable {variable} isn't set here. Set it to the value of {name}, and repeat the command."
-        )
-    return name, getpass.getpass(f"{name}: ")
 
 
 async def _list(client: Client, given: argparse.Namespace) -> None:

@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table
-from threadkeep.cli.managing.mcp import secrets_from
+from threadkeep.cli.managing.actions import add_action, add_json, print_json, print_table, secrets_from
 from threadkeep.cli.target import find_agent
 from threadkeep.cli.terminal import clean
 from threadkeep.client.client import Client

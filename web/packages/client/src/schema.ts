@@ -39,6 +39,7 @@ export interface AgentBody {
   model?: string | null;
   visibility?: Visibility;
   settings?: AgentSettingsBody;
+  engine?: EngineBody | null;
   applied?: boolean;
 }
 
@@ -89,6 +90,7 @@ export interface AgentPatch {
   model?: string | null;
   visibility?: Visibility | null;
   settings?: Record<string, unknown> | null;
+  engine?: Record<string, unknown> | null;
   applied?: boolean;
 }
 
@@ -558,13 +560,26 @@ export interface DocumentsView {
   items: DocumentView[];
 }
 
-/** What replies for an agent: a model with its settings (`config`), or a program (`code`).
+/** A server that speaks AG-UI and runs the agent. */
+export interface EngineBody {
+  kind: "ag-ui";
+  url: string;
+  headers?: Record<string, string>;
+  repeat?: boolean;
+}
+
+/** What replies for an agent: a model with its settings (`config`), a program (`code`), or a server of
+    somebody else's (`ag-ui`).
 
     `ready` means that some process runs the program now. Only the agent's owner and admins see `key`, the
-    `version` of the newest code, and how many `workers` run it. */
+    `version` of the newest code, and how many `workers` run it; and `url`, `headers` and `repeat`. */
 export interface EngineView {
-  kind: "code" | "config";
+  kind: "ag-ui" | "code" | "config";
   status?: "absent" | "ready";
+  host?: string;
+  url?: string;
+  headers?: Record<string, string>;
+  repeat?: boolean;
   key?: string;
   version?: number;
   workers?: number;

@@ -43,6 +43,7 @@ export function Welcome({ agent, onStart, children }: Props) {
         )}
       </div>
       {children}
+      {agent?.engine?.kind === "ag-ui" && agent.engine.host && <p className="goes-elsewhere">{words.goesElsewhere(agent.engine.host)}</p>}
       <Ideas ideas={ideas()} onIdea={(idea) => onStart(idea)} />
       {lacksModel && (
         <p className="demonstration">
