@@ -5,6 +5,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.going import choose
+from tests.serving import Server
 from threadkeep.testing import Fail, Gate, Pause, Say, ScriptedModel, Status, Think, Wait
 
 
@@ -97,14 +98,18 @@ def test_stop_keeps_the_text(page: Page, model: ScriptedModel):
     expect(log(page)).to_contain_text("Once upon")
 
 
-def test_failed_turn_says_why_and_can_be_tried_again(page: Page, model: ScriptedModel):
+def test_failed_turn_says_why_and_can_be_tried_again(page: Page, server: Server, model: ScriptedModel):
     model.script([Status(400, "the model does not like this")], [Say("Better now.")])
     say(page, "Hello")
     alert = log(page).get_by_role("alert")
     expect(alert).to_contain_text("Couldn’t finish this answer.")
+    turn = alert.locator(".log-reference code").inner_text()
     alert.get_by_role("button", name="Retry").click()
     expect(log(page)).to_contain_text("Better now.")
     expect(alert).to_have_count(0)
+    # With what the page shows, the operator finds it.
+    (line,) = [it for it in server.output.splitlines() if "turn ended: FAILED" in it and f"turn={turn}" in it]
+    assert "AGENTX_ERROR" in line
 
 
 def test_thoughts_are_folded_with_their_duration(page: Page, model: ScriptedModel):
