@@ -6,8 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from threadkeep.clock import Clock
-from threadkeep.clock import monotonic
+from threadkeep.clock import Clock, monotonic
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
 from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid

@@ -5,8 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from threadkeep.clock import Clock
-from threadkeep.clock import monotonic
+from threadkeep.clock import Clock, monotonic
 from threadkeep.domain.errors import SessionNotFound, StorageError
 from threadkeep.domain.ids import SessionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.sign_in.session import (
