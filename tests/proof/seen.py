@@ -17,6 +17,7 @@ class SentMessage:
     text: str
     acknowledged: bool = False
     """Whether a response said that it is stored."""
+    acknowledged_at: float = 0.0
     refused: str | None = None
     """The code of the error, if a response said that it isn't."""
     turn_id: str | None = None
@@ -78,6 +79,17 @@ class MadeCall:
     """`answered` if it said what it used, `refused` if it costs nothing, else `cut`."""
 
 
+@dataclass(slots=True)
+class Backup:
+    """A copy of the database that was made while everything went on."""
+
+    at: float
+    texts: list[str]
+    """Of users' messages, stored and queued."""
+    dangling: list[tuple[str, str]]
+    """Tables whose rows refer to what isn't there, and where that should be."""
+
+
 @dataclass
 class Seen:
     """All of a run."""
@@ -91,6 +103,7 @@ class Seen:
     """Responses with another user's words."""
     unexpected: list[str] = field(default_factory=list[str])
     """Responses that no user should get."""
+    backups: list[Backup] = field(default_factory=list[Backup])
     final: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict[str, list[Mapping[str, Any]]])
     """The messages of each conversation, as its user reads them in the end."""
     replays: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])

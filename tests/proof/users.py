@@ -153,7 +153,7 @@ class Users:
                 continue
             if answer.status < 300:
                 given = answer.json
-                sent.acknowledged = True
+                sent.acknowledged, sent.acknowledged_at = True, asyncio.get_running_loop().time()
                 sent.turn_id = given.get("turnId")
                 sent.message_id = given.get("userMessageId") or given.get("messageId")
                 return
@@ -308,11 +308,12 @@ class Users:
             body = {"action": "allow"}
         if chance.random() < 0.15:
             body = {"action": "deny"}
+        said = " ".join(body.values())
         for _ in range(8):
             with suppress(Lost):
                 answer = await self._ask(user, "POST", f"/api/turns/{turn_id}/approvals/{id_}", body)
                 self._seen.answered.append(
-                    AnsweredRequest(user, turn_id, id_, body["action"], answer.status, answer.code)
+                    AnsweredRequest(user, turn_id, id_, said, answer.status, answer.code)
                 )
                 if answer.status < 500:
                     return

@@ -1,13 +1,12 @@
 """API keys: users make and revoke them, programs sign in with them."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from threadkeep.clock import Clock
+from threadkeep.clock import Clock, monotonic
 from threadkeep.domain.agent import AuditEntry
 from threadkeep.domain.errors import Forbidden, KeyNotFound, LimitNotAllowed, StorageError, Unauthenticated
 from threadkeep.domain.ids import KeyId, UserId, is_uuid, new_uuid
@@ -35,7 +34,7 @@ class Keys:
         store: Store,
         agents: Agents,
         clock: Clock,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = monotonic,
         *,
         act_as_anyone: bool = False,
         taken_realms: Collection[str] = (),

@@ -1,10 +1,10 @@
 """Brings the gateways that admins save to this node, and looks after all gateways in use."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.model import GatewayConfig
 from threadkeep.gateways.registry import GatewayRegistry
 from threadkeep.loops import Loops
@@ -32,7 +32,7 @@ class LiveGateways:
         loops: Loops,
         *,
         alone: bool,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """`alone`: no other node could change them, so there is nothing to poll for."""
         self._store = store

@@ -106,6 +106,8 @@ class SimulatedGateway:
                     raise ReplyBrokeOff("The connection to the provider was lost.")
                 if how == "hangs" and at:
                     await asyncio.sleep(10_000)
+                if request.max_tokens is not None and call.output_tokens + len(piece) > request.max_tokens:
+                    break
                 call.output_tokens += len(piece)
                 yield TextDelta(piece)
                 await asyncio.sleep(chance.uniform(0.02, 0.4))

@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import random
-import sqlite3
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from tests.proof.checker import check
-from tests.proof.seen import MadeCall, Seen
+from tests.proof.seen import Backup, MadeCall, Seen
 from tests.proof.simulation.cluster import GRACE_S, Cluster
 from tests.proof.simulation.database import EPOCH_MS, connect
 from tests.proof.simulation.interleavings import count_interleavings
@@ -90,6 +89,7 @@ async def _play(story: Story, loop: VirtualLoop, cluster: Cluster, seen: Seen, t
         if isinstance(act, Trim):
             loop.elsewhere(_trim, loop, cluster, trace, after_s=act.at)
     last = max((it.at for it in story.acts), default=0.0)
+    loop.elsewhere(_back_up, loop, cluster, seen, after_s=cluster.chance("backup").uniform(0, last + 5))
     await asyncio.sleep(last + 5)
     await _come_to_rest(loop, cluster, users, wire, seen)
     await users.done(60)
@@ -116,6 +116,18 @@ def _trim(loop: VirtualLoop, cluster: Cluster, trace: Trace) -> None:
             await node.services.store.log.trim(EPOCH_MS + round(loop.time() * 1000))
 
     loop.at(node.place, trim())
+
+
+def _back_up(loop: VirtualLoop, cluster: Cluster, seen: Seen) -> None:
+    copy = connect(cluster.database.copy(), lambda: EPOCH_MS)
+    texts = copy.execute(
+        "SELECT content FROM tk_messages WHERE role = 'user' UNION ALL SELECT content FROM tk_queued"
+        " UNION ALL SELECT parts FROM tk_messages WHERE parts IS NOT NULL"
+        " UNION ALL SELECT events FROM tk_turn_chunks"
+    ).fetchall()
+    dangling = {(table, parent) for table, _, parent, _ in copy.execute("PRAGMA foreign_key_check")}
+    seen.backups.append(Backup(loop.time(), [text for text, in texts], sorted(dangling)))
+    copy.close()
 
 
 async def _come_to_rest(
@@ -193,6 +205,7 @@ def _quiet(seen: Seen, trace: Trace) -> Generator[None]:
 def _bury(loop: VirtualLoop) -> None:
     """Drops what dead nodes left, as their processes' ends did."""
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    logging.disable(logging.CRITICAL)
     try:
         for task in asyncio.all_tasks(loop):
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
@@ -200,9 +213,5 @@ def _bury(loop: VirtualLoop) -> None:
                 task.get_coro().close()  # type: ignore[union-attr]
         loop.close()
     finally:
+        logging.disable(logging.NOTSET)
         sys.unraisablehook = hook
-
-
-def restored(content: bytes) -> sqlite3.Connection:
-    """A backup, opened."""
-    return connect(content, lambda: EPOCH_MS)

@@ -1,9 +1,9 @@
 """How often an address may try to sign in: nobody can guess a token, but trying must not cost us much."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from threadkeep.clock import monotonic
 from threadkeep.domain.errors import RateLimited
 
 MOST_ATTEMPTS = 20
@@ -14,7 +14,7 @@ MOST_ADDRESSES = 4096
 class Attempts:
     """Counts the attempts of each address on this node: failures, or all, as the caller likes."""
 
-    def __init__(self, most: int = MOST_ATTEMPTS, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, most: int = MOST_ATTEMPTS, monotonic: Callable[[], float] = monotonic) -> None:
         self._most = most
         self._monotonic = monotonic
         self._counts: OrderedDict[str, tuple[int, float]] = OrderedDict()

@@ -1,12 +1,11 @@
 """Sessions: people sign in with a browser, see where they are signed in, and sign out."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from threadkeep.clock import Clock
+from threadkeep.clock import Clock, monotonic
 from threadkeep.domain.errors import SessionNotFound, StorageError
 from threadkeep.domain.ids import SessionId, UserId, is_uuid, new_uuid
 from threadkeep.domain.sign_in.session import (
@@ -33,7 +32,7 @@ CURRENT = "current"
 class Sessions:
     """The use cases of sessions."""
 
-    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: Store, clock: Clock, monotonic: Callable[[], float] = monotonic) -> None:
         self._store = store
         self._clock = clock
         self._monotonic = monotonic
