@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from tests.chaos.person import Somebody
 from tests.chaos.seen import Failover, Record
 from tests.chaos.world import Cluster, Node, World
+from threadkeep.testing.waiting import until
 
 QUIET_S = 60.0
 """How long after a failover the next fault waits for everybody to get on."""
@@ -130,9 +131,8 @@ class Faults:
         cluster = self._world.cluster
         assert cluster
         self._is_quiet = True
-        while self._lasting > 1:
-            await asyncio.sleep(0.05)
         try:
+            await until(lambda: self._lasting == 1)
             await self._fail_over(cluster)
         finally:
             self._is_quiet = False

@@ -31,7 +31,7 @@ SECRET = "a-secret-for-the-chaos-that-is-long-enough"
 HEARD = "Heard."
 MODEL = "scripted/scripted"
 # A crash of PostgreSQL loses nothing that a commit has reported, nor does a failover; the machine stays up.
-POSTGRES_OPTIONS = "-c fsync=off -c full_page_writes=off -c synchronous_commit=remote_apply"
+POSTGRES_OPTIONS = "-c fsync=off -c full_page_writes=off -c synchronous_commit=remote_apply -c wal_retrieve_retry_interval=200"
 SOURCES = os.pathsep.join((str(SOURCE), str(Path(__file__).parents[2])))
 TOML = """
 [gateways.scripted]

@@ -87,7 +87,9 @@ class ModelReplies:
         prepared = None
         if state.is_new:
             try:
-                prepared = await stop.guard(lambda: self._requests.prepare(agent, held, asked, state))
+                prepared = await stop.guard(
+                    lambda: persist(lambda: self._requests.prepare(agent, held, asked, state))
+                )
             except Stopped as exc:
                 is_handed_off = exc.reason == "hand_off" and hands_off
                 yield HandOff() if is_handed_off else stopped(turn, exc.reason)
@@ -114,7 +116,7 @@ class ModelReplies:
             limits=limits_of(agent, hands_off=hands_off),
             stop=stop,
             spending=await self.equipment.spending.of_turn(user, held, agent, control.calling),
-            load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
+            load=lambda ids: persist(lambda: self._store.payloads.load(turn.conversation_id, ids)),
             steering=control.steering,
         )
         opening = (*opening, *(prepared.opening if prepared else ()))
@@ -143,7 +145,7 @@ class ModelReplies:
             self.toolbox(session, user, agent, held, model, found),
             self.user_requests(agent, held, control),
             agent.settings.tools,
-            lambda ids: self._store.messages.ids_in_use(held.conversation.id, ids),
+            lambda ids: persist(lambda: self._store.messages.ids_in_use(held.conversation.id, ids)),
         )
 
     def toolbox(
