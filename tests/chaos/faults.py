@@ -31,6 +31,8 @@ class Faults:
         self._ending: set[Node] = set()
         self._lasting = 0
         self._is_quiet = False
+        self._pooler, self._server = asyncio.Lock(), asyncio.Lock()
+        """Held while PgBouncer or PostgreSQL is ended and started."""
 
     async def strike(self) -> None:
         """One fault from its beginning to its end."""
@@ -112,30 +114,36 @@ class Faults:
     async def restart_the_pooler(self) -> None:
         """PgBouncer ends with all its connections."""
         assert self._world.pooler
-        await asyncio.to_thread(self._world.pooler.stop)
-        await asyncio.sleep(self._chance.uniform(0, 2))
-        await asyncio.to_thread(self._world.pooler.start)
+        async with self._pooler:
+            await asyncio.to_thread(self._world.pooler.stop)
+            await asyncio.sleep(self._chance.uniform(0, 2))
+            await asyncio.to_thread(self._world.pooler.start)
 
     async def restart_postgres(self) -> None:
         """As for an update."""
         assert self._world.cluster
-        await asyncio.to_thread(self._world.cluster.restart)
+        async with self._server:
+            await asyncio.to_thread(self._world.cluster.restart)
 
     async def crash_postgres(self) -> None:
         """All its processes die, and it recovers."""
         assert self._world.cluster
-        await asyncio.to_thread(self._world.cluster.crash)
+        async with self._server:
+            await asyncio.to_thread(self._world.cluster.crash)
 
-    async def fail_over(self) -> None:
+    async def fail_over(self) -> bool:
         """The primary dies and the replica takes over; nothing else happens until all have got on."""
         cluster = self._world.cluster
         assert cluster
+        if self._is_quiet:
+            return False
         self._is_quiet = True
         try:
             await until(lambda: self._lasting == 1)
             await self._fail_over(cluster)
         finally:
             self._is_quiet = False
+        return True
 
     async def _fail_over(self, cluster: Cluster) -> None:
         down_s = await asyncio.to_thread(cluster.fail_over)
@@ -175,11 +183,11 @@ OF_NODES: Mapping[Fault, int] = {
 }
 OF_SQLITE: Mapping[Fault, int] = {Faults.fill_the_disk: 5}
 OF_POSTGRES: Mapping[Fault, int] = {
-    Faults.cut_connections: 4,
+    Faults.cut_connections: 6,
     Faults.freeze_connections: 2,
     Faults.slow_connections: 3,
     Faults.restart_the_pooler: 2,
     Faults.restart_postgres: 1,
-    Faults.crash_postgres: 2,
+    Faults.crash_postgres: 1,
     Faults.fail_over: 1,
 }

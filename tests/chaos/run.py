@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import tempfile
 import time
 from collections.abc import Sequence
 from itertools import count
@@ -48,7 +49,16 @@ class Chaos:
                     self._strike(Faults(self._world, self.record, chance, self.people), chance)
                 )
             await self._check_rest()
+        if self.record.losses:
+            self._keep_logs()
         return self.record
+
+    def _keep_logs(self) -> None:
+        """What the nodes have said, for whoever looks for the reason."""
+        folder = Path(tempfile.mkdtemp(prefix=f"threadkeep-chaos-{self._seed}-"))
+        for node in self._world.nodes:
+            (folder / f"node-{node.number}.log").write_text("".join(node.said), encoding="utf-8")
+        self.record.losses.append(f"the nodes' logs are in {folder}")
 
     def describe(self) -> str:
         """What goes on, in a line for each."""

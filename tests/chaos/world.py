@@ -31,7 +31,12 @@ SECRET = "a-secret-for-the-chaos-that-is-long-enough"
 HEARD = "Heard."
 MODEL = "scripted/scripted"
 # A crash of PostgreSQL loses nothing that a commit has reported, nor does a failover; the machine stays up.
-POSTGRES_OPTIONS = "-c fsync=off -c full_page_writes=off -c synchronous_commit=remote_apply -c wal_retrieve_retry_interval=200"
+# A replica that lost the primary looks for it often: until then, commits wait for it.
+POSTGRES_OPTIONS = (
+    "-c fsync=off -c full_page_writes=off -c synchronous_commit=remote_apply "
+    "-c wal_retrieve_retry_interval=200"
+)
+MOST_LINES = 20_000
 SOURCES = os.pathsep.join((str(SOURCE), str(Path(__file__).parents[2])))
 TOML = """
 [gateways.scripted]
@@ -105,6 +110,8 @@ class Node:
         self._folder = folder
         self._settings = settings
         self.server: Server | None = None
+        self.said: list[str] = []
+        """What its processes have logged."""
 
     async def start(self) -> None:
         """Starts the process, again and again while the database is away."""
@@ -118,6 +125,7 @@ class Node:
                     raise
                 await asyncio.sleep(0.5)
             else:
+                self.said = [*self.said[-MOST_LINES:], f"started at {time.strftime('%X')}\n"]
                 return
 
     async def end(self, how: signal.Signals) -> None:
@@ -126,6 +134,7 @@ class Node:
             server, self.server = self.server, None
             server.process.send_signal(how)
             await asyncio.to_thread(server.wait)
+            self.said += server.lines
 
     def signal(self, number: signal.Signals) -> None:
         """Sends it a signal."""
