@@ -37,9 +37,11 @@ fuzz: ## fuzz everything that reads external input, for MINUTES=10 by default
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.fuzz $(MINUTES)
 
-chaos: ## kill a server at random while users chat, for MINUTES=10 by default
+ENGINE = postgres
+
+chaos: ## break nodes, network and database (ENGINE=postgres or sqlite) while users chat, for MINUTES=10 by default
 	@sh scripts/env dev
-	@$(PYTHON) -m tests.faults.chaos $(MINUTES) $(SEED)
+	@$(PYTHON) -m tests.chaos $(ENGINE) $(MINUTES) $(SEED)
 
 crash: ## interrupt agents in code at every commit, on both databases, and record it in docs/crashes
 	@sh scripts/env dev

@@ -171,6 +171,7 @@ SUITES = (
             "tests/faults/test_every_boundary.py",
             "tests/faults/test_http_server.py",
             "tests/faults/test_killed_servers.py",
+            "tests/faults/test_last_release.py",
             "tests/faults/test_payload_crashes.py",
             "tests/faults/test_processes.py",
             "tests/faults/test_rolling_upgrade.py",

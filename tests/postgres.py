@@ -150,12 +150,15 @@ class Postgres:
 class PostgresServer(Postgres):
     """A server of one's own on a free port; it is gone when closed, and when this process dies."""
 
-    def __init__(self, version: Literal[16, 18] = 18, *, durable: bool = False) -> None:
+    def __init__(
+        self, version: Literal[16, 18] = 18, *, durable: bool = False, options: str | None = None
+    ) -> None:
+        """`options` are those of its own start, instead of what makes tests fast."""
         self._port = free_port()
         self._password = secrets.token_hex(16)
         super().__init__(f"postgresql://postgres:{self._password}@127.0.0.1:{self._port}/postgres")
-        self._version = version
-        self._durable = durable
+        self._version: Literal[16, 18] = version
+        self._options = options if options is not None else "" if durable else NOT_DURABLE
         # PostgreSQL refuses to run as root, so there it runs as an account that may do nothing else.
         self._account = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         temporary = Path(tempfile.gettempdir())
@@ -176,7 +179,7 @@ class PostgresServer(Postgres):
         if not self._data.exists():
             self._initialise()
         log = self._folder / "log"
-        options = f"-p {self._port} -h 127.0.0.1 -k . -N 200 {'' if self._durable else NOT_DURABLE}"
+        options = f"-p {self._port} -h 127.0.0.1 -k . -N 200 {self._options}"
         self._run("pg_ctl", "start", "-w", "-D", self._data, "-l", log, "-o", options)
         return self
 
@@ -188,6 +191,25 @@ class PostgresServer(Postgres):
         """Stops and starts again, with the same address and data."""
         self.stop(mode)
         self.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._port
+
+    def make_replica(self) -> "PostgresServer":
+        """A server that follows this one, started, until it is promoted."""
+        replica = PostgresServer(self._version, options=self._options)
+        replica._password = self._password
+        replica._admin_url = f"postgresql://postgres:{self._password}@127.0.0.1:{replica._port}/postgres"
+        replica._hand_over()
+        ours = ("-d", self._admin_url, "-D", replica._data, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        replica._run("pg_basebackup", *ours)
+        return replica.start()
+
+    def promote(self) -> None:
+        """Makes a replica take writes; returns once it does."""
+        self._run("pg_ctl", "promote", "-w", "-D", self._data)
 
     def close(self) -> None:
         """Stops the server and removes its folder."""

@@ -229,7 +229,8 @@ class Person:
     async def begin(self, http: Http) -> None:
         """Asks, with a key: who does not know whether it was heard asks again."""
         headers = {"Accept": "application/json", "Idempotency-Key": self.about}
-        body = {"content": f"Do it, for {self.about}", "tools": [PICK] if self.brings_tool else []}
+        tools = {"tools": [PICK]} if self.brings_tool else {}
+        body = {"content": f"Do it, for {self.about}", **tools}
         path = f"/api/conversations/{self.conversation}/messages"
         response = await http.post(path, json=body, headers=headers)
         check_status(response, 202)

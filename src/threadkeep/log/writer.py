@@ -376,7 +376,7 @@ async def _done(logs: dict[TurnLog, asyncio.Future[None] | None], turn_log: Turn
 
 
 async def persist(write: Callable[[], Awaitable[T]]) -> T:
-    """Makes a write that must not be lost: retries while the database is unreachable, up to a time."""
+    """Makes a read or write without which a turn ends: retries while the database is away, up to a time."""
     loop = asyncio.get_running_loop()
     give_up_at, pause = loop.time() + GIVE_UP_AFTER_S, FIRST_PAUSE_S
     while True:
@@ -385,7 +385,7 @@ async def persist(write: Callable[[], Awaitable[T]]) -> T:
         except StorageUnavailable as exc:
             if loop.time() + pause > give_up_at:
                 raise
-            log.warning("couldn't store the log, retrying: %s", exc.message)
+            log.warning("the database is away, retrying: %s", exc.message)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE_S)
 

@@ -243,7 +243,7 @@ class TurnApprovals:
 
     async def granted(self) -> frozenset[Grant]:
         """The tools that the user has allowed in this conversation."""
-        return await self._store.approvals.granted(self._turn.conversation_id)
+        return await persist(lambda: self._store.approvals.granted(self._turn.conversation_id))
 
     async def ask(self, asking: Asking) -> None:
         """Stores a request, once; the user can decide from now on."""
@@ -275,7 +275,7 @@ class TurnApprovals:
 
     async def decisions(self) -> Mapping[str, Decision]:
         """The decisions so far, by request id."""
-        return await self._store.approvals.decisions(self._turn.id)
+        return await persist(lambda: self._store.approvals.decisions(self._turn.id))
 
     async def arrived(self) -> None:
         """Returns when there may be another decision."""

@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from tests.conftest import ONLY_POSTGRES
+from tests.conftest import ONLY_POSTGRES, TEMPLATE
 from tests.pooling import NEEDS_PGBOUNCER, PgBouncer
 from tests.postgres import Postgres
 from threadkeep.domain.errors import SettingsError
 from threadkeep.storage.database.connector import Database, Plan, Statement
+from threadkeep.storage.database.migrate import Migration, migrations
 from threadkeep.storage.store import open_database, open_snapshot, store_on
 from threadkeep.testing.waiting import until
 
@@ -90,3 +91,31 @@ async def test_schema_behind_a_pooler_must_be_the_roles_own(postgres: Postgres):
         snapshot = await open_snapshot(pooler.url, schema="own")
         assert await snapshot.fetch(Statement("SELECT 1", postgres="SELECT current_schema()")()) == [("own",)]
         await snapshot.close()
+
+
+async def test_migration_that_deadlocks_with_an_older_node_is_tried_again(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    url = postgres.create_database(template=TEMPLATE)
+    monkeypatch.setattr("threadkeep.storage.database.postgres.MIGRATION_PAUSE_S", 0.01)
+    # Locks one table after the other, as migrations of two tables do.
+    locks = Statement("LOCK TABLE tk_users"), Statement("LOCK TABLE tk_turns")
+    known = [*migrations("postgres"), Migration(9_999, "9999_locks", locks)]
+    monkeypatch.setattr("threadkeep.storage.database.postgres.migrations", lambda _: known)
+    async with await psycopg.AsyncConnection.connect(url) as old:
+        await old.execute("SET LOCAL deadlock_timeout = '1h'")  # the other one is ended
+        await old.execute("LOCK TABLE tk_turns")
+        opening = asyncio.create_task(open_database(url, pool_size=1))
+        await until(lambda: waits_for_turns(url))
+        await old.execute("LOCK TABLE tk_users")
+        await old.commit()
+    await (await opening).close()
+    assert "retrying" in caplog.text
+
+
+async def waits_for_turns(url: str) -> bool:
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        found = await connection.execute(
+            "SELECT FROM pg_locks WHERE NOT granted AND relation = 'tk_turns'::regclass"
+        )
+        return found.rowcount > 0

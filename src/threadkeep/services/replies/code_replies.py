@@ -102,15 +102,17 @@ class CodeReplies:
             return
         try:
             model = self._replies.model_of(turn, NEW_TURN)
-            start = await self._starts.prepare(
-                user,
-                turn,
-                held.conversation,
-                state,
-                code,
-                run=held.fence,
-                attempt=held.attempts,
-                settings=agent.program_settings,
+            start = await persist(
+                lambda: self._starts.prepare(
+                    user,
+                    turn,
+                    held.conversation,
+                    state,
+                    code,
+                    run=held.fence,
+                    attempt=held.attempts,
+                    settings=agent.program_settings,
+                )
             )
             prepared = await self._around(user, agent, held, control, model, start)
         except ThreadkeepError as exc:
@@ -214,7 +216,7 @@ class CodeReplies:
             requests=requests,
             keep_value=keep_value,
             value=lambda id_: persist(lambda: self._store.states.value(turn.id, id_)),
-            load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
+            load=lambda ids: persist(lambda: self._store.payloads.load(turn.conversation_id, ids)),
             history=history,
             result_tokens=model.model.context_tokens // 4,
             limits=limits_of(agent, hands_off=agent.settings.on_crash is OnCrash.CONTINUE),

@@ -88,7 +88,9 @@ class ModelReplies:
         prepared = None
         if state.is_new:
             try:
-                prepared = await stop.guard(lambda: self._requests.prepare(agent, held, asked, state))
+                prepared = await stop.guard(
+                    lambda: persist(lambda: self._requests.prepare(agent, held, asked, state))
+                )
             except Stopped as exc:
                 is_handed_off = exc.reason == "hand_off" and hands_off
                 yield HandOff() if is_handed_off else stopped(turn, exc.reason)
@@ -115,7 +117,7 @@ class ModelReplies:
             limits=limits_of(agent, hands_off=hands_off),
             stop=stop,
             spending=await self.equipment.spending.of_turn(user, held, agent, control.calling),
-            load=lambda ids: self._store.payloads.load(turn.conversation_id, ids),
+            load=lambda ids: persist(lambda: self._store.payloads.load(turn.conversation_id, ids)),
             steering=control.steering,
             check_output=output_check(self.equipment.schemas, user.id),
             tool_choice=turn.begun_with.tool_choice if turn.begun_with else None,
@@ -146,7 +148,7 @@ class ModelReplies:
             self.toolbox(session, user, agent, held, model, found),
             self.user_requests(agent, held, control),
             agent.settings.tools,
-            lambda ids: self._store.messages.ids_in_use(held.conversation.id, ids),
+            lambda ids: persist(lambda: self._store.messages.ids_in_use(held.conversation.id, ids)),
         )
 
     def toolbox(

@@ -51,6 +51,8 @@ URGENT_CONNECTIONS = 2
 """For work that must not wait behind slow reads: turn logs, charges and what is reserved for calls."""
 CONNECTIONS_APART = 1
 """For leases alone: urgent work can wait for a row, and a node that fails to renew them loses its turns."""
+MOST_MIGRATION_TRIES = 20
+MIGRATION_PAUSE_S = 0.5
 MIGRATION_LOCK = 0x7468_7265_6164  # "thread": one process migrates, the others wait for it
 
 
@@ -433,6 +435,20 @@ def _advance(plan: Plan[T], rows: Rows | None) -> tuple[Query | None, T | None]:
 
 
 async def _migrate(url: str, schema: str | None, user_table: str | None) -> None:
+    """Migrates the database, again if it and the turns of older nodes waited for each other's locks."""
+    for tries_left in reversed(range(MOST_MIGRATION_TRIES)):
+        try:
+            await _migrate_once(url, schema, user_table)
+        except psycopg.errors.DeadlockDetected:
+            if not tries_left:
+                raise
+            log.warning("the migration and other nodes waited for each other; nothing was changed, retrying")
+            await asyncio.sleep(MIGRATION_PAUSE_S)
+        else:
+            return
+
+
+async def _migrate_once(url: str, schema: str | None, user_table: str | None) -> None:
     async with await _connect(url) as connection:
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != _ENCODING:

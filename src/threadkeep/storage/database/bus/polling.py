@@ -4,7 +4,7 @@ import asyncio
 
 from threadkeep.loops import Loops
 from threadkeep.ports.bus import MISSED
-from threadkeep.storage.database.bus.sending import CHANNEL, POLLS, SharedBus
+from threadkeep.storage.database.bus.sending import CHANNEL, GATHERED_S, POLLS, SAID_EVERY_S, SharedBus
 from threadkeep.storage.database.bus.signal_rows import Position, SignalRows
 from threadkeep.storage.database.connector import Database
 from threadkeep.tasks import end_tasks
@@ -12,10 +12,6 @@ from threadkeep.tasks import end_tasks
 SHORTEST_S, LONGEST_S = 0.05, 0.5
 """How long it waits between two looks: short while other nodes have something to say."""
 SLOWER = 1.3
-GATHERED_S = 0.05
-"""How long signals are gathered after each row: a node adds at most 20 a second."""
-SAID_EVERY_S = 10.0
-"""How often it tells the nodes that listen that it polls, and trims."""
 
 
 class PollingBus(SharedBus):

@@ -14,6 +14,10 @@ MOST_PAYLOAD_BYTES = 7_900  # PostgreSQL accepts payloads under 8,000 bytes
 
 POLLS = "polls"
 """The signal of a node that polls: those that listen store their signals for it."""
+SAID_EVERY_S = 10.0
+"""How often a node says that it polls, and trims."""
+GATHERED_S = 0.05
+"""How long signals are gathered after each row: a node adds at most 20 a second."""
 
 
 class Sender:
