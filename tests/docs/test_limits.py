@@ -31,6 +31,7 @@ from threadkeep.domain import (
     user,
 )
 from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.outputs import schema
 from threadkeep.domain.sharing import share
 from threadkeep.domain.sign_in import identity
 from threadkeep.engine import tools
@@ -44,7 +45,7 @@ from threadkeep.imports import threadkeep as threadkeep_exports
 from threadkeep.mcp import policy
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 from threadkeep.protocols.agentx import socket
-from threadkeep.protocols.openai import added_items, completions_decode
+from threadkeep.protocols.openai import added_items
 from threadkeep.retrieval import extract, extraction_process, index
 from threadkeep.runtime import user_events
 from threadkeep.services import briefings, executions, files, gateways, outside, usage
@@ -96,6 +97,9 @@ FIXED = {
     "MCP servers": mcp.MOST_SERVERS,
     "rules for tools": tool_rules.MOST_RULES,
     "models to choose from, fallbacks": agent.MOST_MODELS,
+    "the schema of its replies (`output`), or the one that a request brings": schema.MOST_SCHEMA_BYTES,
+    "parts of it": schema.MOST_SCHEMA_PARTS,
+    "levels of it": schema.MOST_SCHEMA_DEPTH,
     "starters": agent.MOST_STARTERS,
     "characters of a starter": agent.MOST_STARTER_CHARACTERS,
     "a memory": memory.MOST_CHARACTERS,
@@ -142,7 +146,7 @@ FIXED = {
     "the name of a scope": turn.MOST_SCOPE_CHARACTERS,
     "model calls of one `turn.run`": turn.MOST_ROUNDS,
     "model calls with `turn.openai()` at once, of a run on a node": run_replies.MOST_OUTSIDE_CALLS,
-    "the JSON schema of such a call's reply": completions_decode.MOST_SCHEMA_BYTES,
+    "the JSON schema of such a call's reply": schema.MOST_SCHEMA_BYTES,
     "text of a file that the agent reads": turn.MOST_READ,
     "a line of an imported Threadkeep export": threadkeep_exports.MOST_LINE_BYTES,
     "passages of a document": extraction_process.MOST_CHUNKS,

@@ -16,7 +16,7 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
 )
-from threadkeep.domain.outputs import json_in
+from threadkeep.domain.outputs.json_text import json_in
 
 
 @dataclass(frozen=True, slots=True)
