@@ -94,7 +94,7 @@ class Items:
         passing = self._checked.passing(event.body)
         added = [*chain.from_iterable(map(self._narrator.narrate, passing))]
         if isinstance(event.body, events.Done) and (refusal := self._checked.refusal) is not None:
-            added += self._refused(refusal.text)
+            added += self._refused(refusal)
         return added
 
     def close(self) -> Sequence[StreamEvent]:
