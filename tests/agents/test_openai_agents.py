@@ -296,7 +296,7 @@ class Order(pydantic.BaseModel):
 async def test_structured_output_is_the_text_of_the_reply():
     provider.script = lambda _: [Say('{"id": 7, "tot'), Say('al": "120 €"}')]
     run = await run_agent(durable(sdk.Agent("Reader", model=responses, output_type=Order)), "Order 7?")
-    assert json.loads(run.text) == {"id": 7, "total": "120 €"}
+    assert json.loads(run.text) == run.output == {"id": 7, "total": "120 €"}
 
 
 async def test_reasoning_is_shown_while_the_model_thinks():

@@ -31,6 +31,7 @@ from threadkeep.domain import (
     user,
 )
 from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.outputs import schema
 from threadkeep.domain.sharing import share
 from threadkeep.domain.sign_in import identity, session
 from threadkeep.engine import tools
@@ -44,7 +45,7 @@ from threadkeep.imports import threadkeep as threadkeep_exports
 from threadkeep.mcp import policy
 from threadkeep.ports.tools import MOST_RESULT_BYTES
 from threadkeep.protocols.agentx import socket
-from threadkeep.protocols.openai import added_items, completions_decode
+from threadkeep.protocols.openai import added_items
 from threadkeep.remote_agents import program as remote_program
 from threadkeep.remote_agents import thread as remote_thread
 from threadkeep.remote_agents.limits import LIMITS
@@ -116,6 +117,9 @@ FIXED = {
     "rules for tools": tool_rules.MOST_RULES,
     "models to choose from, fallbacks": agent.MOST_MODELS,
     "other agents that its model can call": agent.MOST_OTHERS,
+    "the schema of its replies (`output`), or the one that a request brings": schema.MOST_SCHEMA_BYTES,
+    "parts of it": schema.MOST_SCHEMA_PARTS,
+    "levels of it": schema.MOST_SCHEMA_DEPTH,
     "starters": agent.MOST_STARTERS,
     "characters of a starter": agent.MOST_STARTER_CHARACTERS,
     "a memory": memory.MOST_CHARACTERS,
@@ -164,7 +168,7 @@ FIXED = {
     "model calls of one `turn.run`": turn.MOST_ROUNDS,
     "model calls with `turn.openai()` at once, of a run on a node": run_replies.MOST_OUTSIDE_CALLS,
     "such calls a minute, of a turn on a node": run_replies.MOST_OUTSIDE_CALLS_A_MINUTE,
-    "the JSON schema of such a call's reply": completions_decode.MOST_SCHEMA_BYTES,
+    "the JSON schema of such a call's reply": schema.MOST_SCHEMA_BYTES,
     "text of a file that the agent reads": turn.MOST_READ,
     "a line of an imported Threadkeep export": threadkeep_exports.MOST_LINE_BYTES,
     "passages of a document": extraction_process.MOST_CHUNKS,

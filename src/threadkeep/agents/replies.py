@@ -12,7 +12,7 @@ from threadkeep.agents.json_schemas import schema_of
 from threadkeep.agents.values import Unstorable, decode, encode, plain
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.money import parse_amount
-from threadkeep.domain.outputs import json_in
+from threadkeep.domain.outputs.json_text import json_in
 from threadkeep.wire.programs import ModelMessageItem, ModelReply, ModelToolCall
 
 

@@ -9,7 +9,7 @@ from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, Inva
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
-from threadkeep.domain.outputs import check_output_schema
+from threadkeep.domain.outputs.schema import check_output_schema
 from threadkeep.domain.remote_agent import AG_UI_KEY, RemoteAgent
 from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.text import check_line, check_storable, normalized

@@ -8,7 +8,7 @@ import msgspec
 
 from threadkeep.domain.errors import OutputInvalid
 from threadkeep.domain.ids import UserId
-from threadkeep.domain.outputs import json_in
+from threadkeep.domain.outputs.json_text import json_in
 from threadkeep.engine.model_call import FinishedCall
 from threadkeep.ports.gateway import TextBlock
 from threadkeep.ports.schemas import NOT_CHECKED, Schemas

@@ -120,6 +120,7 @@ _OF_TURNS: dict[str, type[ThreadkeepError]] = {
         errors.GenerationFailed,
         errors.GenerationTimeout,
         errors.GenerationInterrupted,
+        errors.OutputInvalid,
         errors.AgentFailed,
         errors.AgentDiverged,
         errors.EffectUnknown,

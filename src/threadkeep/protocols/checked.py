@@ -5,7 +5,6 @@ known what becomes of it: dropped if the model is asked again, passed on at the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from threadkeep.domain.events import (
     Done,
@@ -16,14 +15,7 @@ from threadkeep.domain.events import (
     Text,
     ToolCalled,
 )
-from threadkeep.domain.outputs import json_in
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The model refuses to reply with what was asked for, and says why."""
-
-    text: str
+from threadkeep.domain.outputs.json_text import json_in
 
 
 class CheckedReplies:
@@ -37,7 +29,7 @@ class CheckedReplies:
         self._only_json = only_json
         self._held: list[str] | None = None
         """The text of the model call, if that is checked."""
-        self.refusal: Refusal | None = None
+        self.refusal: str | None = None
         """What the model has said instead of the JSON."""
 
     def passing(self, body: EventBody) -> Sequence[EventBody]:
@@ -72,7 +64,7 @@ class CheckedReplies:
         if not self._only_json or end.status == "CANCELLED":
             return (Text(text),)
         if end.stop_reason == "refusal":
-            self.refusal = Refusal(text)
+            self.refusal = text
             return ()
         return (Text(json_in(text)),)
 

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from threadkeep.agents import Agent, AgentError
 from threadkeep.client import Client, ClientError, TurnWaiting
@@ -78,6 +79,8 @@ class AgentRun:
     """What the agent asked its user, and which calls it wanted approved."""
     exception: BaseException | None = None
     """What the agent's function raised, if that ended the turn: `error` is what its user sees of it."""
+    output: Any = None
+    """The reply as a value, if it is structured."""
 
 
 class Effects:
@@ -295,6 +298,7 @@ class Course:
             steps=await self._steps(client),
             questions=[message for message, _ in self._asked.values()],
             exception=self._effects.exception,
+            output=None if message.output is UNSET else message.output,
         )
 
     async def _steps(self, client: Client) -> dict[str, StepRuns]:

@@ -10,8 +10,11 @@ from pydantic import BaseModel
 from tests.clients.openai.conftest import agent
 from tests.clients.openai.test_completions import HI, LOCATE
 from tests.clients.openai.test_responses import note
+from tests.conftest import ONLY_SQLITE
 from tests.talking import Talk
 from threadkeep.testing import Say, ScriptedModel, Stop, ToolServer, Usage, UseTool
+
+pytestmark = ONLY_SQLITE
 
 
 class City(BaseModel):

@@ -21,7 +21,6 @@ export function OutputField({ schema, fault, onChange }: Props) {
   return (
     <Field label={agentWords.output} hint={agentWords.outputHint} fault={fault}>
       <textarea
-        className="code"
         rows={6}
         dir="ltr"
         spellCheck={false}

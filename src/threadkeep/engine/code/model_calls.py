@@ -17,7 +17,7 @@ from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, OutputInval
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
-from threadkeep.domain.outputs import check_output_schema
+from threadkeep.domain.outputs.schema import check_output_schema
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
 from threadkeep.engine.code.means import AgentMeans, AskedFirst

@@ -20,7 +20,7 @@ from threadkeep.domain.parts import BLANK_LINE
 from threadkeep.domain.turn import Turn
 from threadkeep.handling.stream import StreamEnd
 from threadkeep.log.format import decode_chunk
-from threadkeep.protocols.checked import CheckedReplies, Refusal
+from threadkeep.protocols.checked import CheckedReplies
 from threadkeep.protocols.narrator import JoiningNarrator, Narrator
 from threadkeep.protocols.openai.errors import error_of, told
 from threadkeep.sse import frame
@@ -123,7 +123,7 @@ def _calls(narrator: Narrator[bytes]) -> Sequence[events.ToolCalled]:
     return [it.call.event for it in asked if it.call and it.request.kind is ApprovalKind.CLIENT_TOOL]
 
 
-def _finish_reason(narrator: Narrator[bytes], refusal: Refusal | None) -> FinishReason:
+def _finish_reason(narrator: Narrator[bytes], refusal: str | None) -> FinishReason:
     """Why the completion ends."""
     if refusal is not None:
         return "stop"
@@ -174,7 +174,7 @@ class WholeCompletion:
         refusal = self._checked.refusal
         message = ReplyMessage(
             content=text or (None if calls or refusal else ""),
-            refusal=refusal.text if refusal else None,
+            refusal=refusal,
             reasoning_content=narrator.said("thought") or UNSET,
             tool_calls=calls or UNSET,
         )
@@ -228,7 +228,7 @@ class CompletionEncoder:
         if calls := [_function_call(it, at) for at, it in enumerate(_calls(narrator))]:
             last += self._chunk({"tool_calls": calls})
         if refusal := self._checked.refusal:
-            last += self._chunk({"refusal": refusal.text})
+            last += self._chunk({"refusal": refusal})
         last += self._chunk({}, _finish_reason(narrator, refusal))
         if self._with_usage:
             last += self._common + b',"choices":[],"usage":' + _encode(_usage(narrator.usage)) + b"}\n\n"

@@ -27,7 +27,7 @@ from threadkeep.domain.approval import ApprovalKind
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Message, MessageRole, Usage
-from threadkeep.domain.outputs import json_in
+from threadkeep.domain.outputs.json_text import json_in
 from threadkeep.domain.parts import QuestionPart, TextPart
 from threadkeep.domain.retrieval import PassageNumbers, RetrievalHit
 from threadkeep.protocols import narrator
@@ -94,7 +94,7 @@ class Items:
         passing = self._checked.passing(event.body)
         added = [*chain.from_iterable(map(self._narrator.narrate, passing))]
         if isinstance(event.body, events.Done) and (refusal := self._checked.refusal) is not None:
-            added += self._refused(refusal.text)
+            added += self._refused(refusal)
         return added
 
     def close(self) -> Sequence[StreamEvent]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.outputs import check_output_schema
+from threadkeep.domain.outputs.schema import check_output_schema
 
 ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 """What `json_object` asks for."""

@@ -31,7 +31,7 @@ from threadkeep.domain.events import (
 from threadkeep.domain.ids import PayloadId, TurnId, new_uuid
 from threadkeep.domain.mcp import CLIENT
 from threadkeep.domain.message import Usage
-from threadkeep.domain.outputs import json_in
+from threadkeep.domain.outputs.json_text import json_in
 from threadkeep.domain.text import storable
 from threadkeep.domain.turn import BegunWith, HeldRun, Turn
 from threadkeep.domain.user import User

@@ -1,4 +1,4 @@
-"""Structured output: replies that are JSON of a schema, and which schemas can be asked for.
+"""Which schemas replies can be asked to fit.
 
 A schema comes from a stranger. What is checked here costs little and names the place that is wrong; whether a
 reply fits is checked within a budget (`schemas/`).
@@ -30,14 +30,6 @@ _TEXTS = {"$ref", "$id", "$schema", "$anchor", "pattern", "format", "title", "de
 
 _Parts = Iterator[tuple[str, Any, int]]
 """Parts of a schema that are schemas: where each is, and how deep."""
-
-
-def json_in(text: str) -> str:
-    """The JSON of a reply, which models put between fences."""
-    bare = text.strip()
-    if bare.startswith("```"):
-        bare = bare.partition("\n")[2].removesuffix("```")
-    return bare.strip()
 
 
 def check_output_schema(schema: Any, param: str) -> Mapping[str, Any]:

@@ -1,0 +1,1 @@
+"""Structured output: replies that are JSON of a schema."""
