@@ -87,13 +87,15 @@ def durable(
     async def run(turn: Turn) -> str | None:
         return await _Running(own, turn).reply()
 
-    declared: dict[str, Any] = {"key": _key(graph), "name": _name(graph), **meta}
+    key = meta.pop("key", None) or _key(graph)
+    declared: dict[str, Any] = {"key": key, "name": _name(graph, key), **meta}
     return agent(**declared)(run)
 
 
-def _name(graph: Pregel[Any, Any, Any, Any]) -> str:
+def _name(graph: Pregel[Any, Any, Any, Any], key: str) -> str:
     name = graph.get_name()
-    return "Agent" if name == "LangGraph" else name.replace("_", " ").strip().capitalize()
+    called = key.replace("-", " ") if name == "LangGraph" else name.replace("_", " ").strip()
+    return called[:1].upper() + called[1:]
 
 
 def _key(graph: Pregel[Any, Any, Any, Any]) -> str:
