@@ -38,6 +38,7 @@ from threadkeep.agents.run import FunctionRun, checked, current_step, is_in_step
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AskClaim,
@@ -47,7 +48,6 @@ from threadkeep.wire.programs import (
     ContentClaim,
     Effect,
     FileItem,
-    FileKind,
     HitItem,
     HitsItem,
     ModelClaim,

@@ -25,7 +25,8 @@ from threadkeep.agents.media import DEFAULT_FILES
 from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import class_of, encode
-from threadkeep.wire.programs import Effect, FileKind
+from threadkeep.domain.file import FileKind
+from threadkeep.wire.programs import Effect
 
 Input = Callable[[Turn], Any]
 """What a graph is given for a turn."""

@@ -19,7 +19,7 @@ from threadkeep.agents.openai_agents.models import RecordedProvider, record_mode
 from threadkeep.agents.openai_agents.preparing import prepare
 from threadkeep.agents.openai_agents.sessions import past_of
 from threadkeep.agents.turn import Turn
-from threadkeep.wire.programs import FileKind
+from threadkeep.domain.file import FileKind
 
 REFUSED = "This agent doesn't reply to that."
 UNRECORDED = (

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text, UsageReported
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.domain.turn import Turn
@@ -43,7 +44,6 @@ from threadkeep.wire.programs import (
     RESULT_TOO_LARGE,
     ClaimKind,
     Effect,
-    FileKind,
     ProgramError,
     ToProgram,
     is_one_line,
