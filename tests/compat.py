@@ -215,6 +215,7 @@ SUITES = (
     Suite(
         "agents of pydantic-ai, the OpenAI Agents SDK and LangGraph, killed and not",
         (
+            "tests/agents/test_frameworks.py",
             "tests/agents/test_langgraph.py",
             "tests/agents/test_openai_agents.py",
             "tests/agents/test_pydantic_ai.py",

@@ -291,7 +291,7 @@ def assistant(ran: list[str]) -> Any:
         return inner.invoke({"messages": [HumanMessage(what)]})["messages"][-1].content
 
     model = Scripted(answer=calls_then_says(("delegate", '{"what": "Refund 7"}')))
-    return create_agent(model, [delegate], name="outer")
+    return cast("Any", create_agent(model, [delegate], name="outer"))
 
 
 async def test_an_agent_that_a_tool_runs_asks_its_user_and_is_continued_where_it_was() -> None:

@@ -8,11 +8,12 @@ from typing import Any, cast
 
 from threadkeep.agents.errors import TurnError
 from threadkeep.agents.turn import Turn
-from threadkeep.wire.programs import FileKind, ModelMessageItem
+from threadkeep.domain.document import PDF
+from threadkeep.domain.file import JPEG, PNG, FileKind
+from threadkeep.wire.programs import ModelMessageItem
 
 DEFAULT_FILES: tuple[FileKind, ...] = ("images",)
 """What nearly all models take as it is."""
-PDF = "application/pdf"
 
 _CUT = "threadkeep:cut"
 """The one key of an object that stands for a message with files."""
@@ -118,4 +119,4 @@ def _split(piece: Piece, found: bytes, instead: dict[str, str]) -> Iterable[Piec
 
 def _image_type(content: bytes) -> str:
     """Of an image for models, which the server encodes in these two only."""
-    return "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
+    return PNG if content.startswith(b"\x89PNG") else JPEG

@@ -44,6 +44,7 @@ from threadkeep.agents.state import State
 from threadkeep.agents.steps import OpenSteps, StepOptions, step_of, tool_step
 from threadkeep.agents.tool import Tool, as_tool
 from threadkeep.agents.values import Unstorable, convert, decode, encode, plain
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     NOTHING,
@@ -55,7 +56,6 @@ from threadkeep.wire.programs import (
     ContentClaim,
     Effect,
     FileItem,
-    FileKind,
     HitItem,
     HitsItem,
     ModelClaim,

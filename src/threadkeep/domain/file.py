@@ -18,10 +18,14 @@ import codecs
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
+from typing import Literal
 
 from threadkeep.domain.document import CSV, DOCX, MARKDOWN, PDF, TEXT
 from threadkeep.domain.errors import UnsupportedFile
 from threadkeep.domain.text import one_line
+
+FileKind = Literal["images", "pdfs"]
+"""Files that a model can take as they are."""
 
 PNG = "image/png"
 JPEG = "image/jpeg"

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
+from threadkeep.domain.file import FileKind
+
 
 class ProgramLost(Exception):
     """The process or connection that ran a program is gone."""
 
 
 Effect = Literal["read", "idempotent", "write"]
-FileKind = Literal["images", "pdfs"]
-"""Files that a model can take as they are."""
 StepAccess = Literal["allow", "ask"]
 ClaimKind = Literal["step", "tool", "model", "question", "take", "save", "agent", "agent_end"]
 """What a claim asks for, as it is recorded."""

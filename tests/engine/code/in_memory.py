@@ -20,6 +20,7 @@ from threadkeep.domain.events import (
     TurnEvent,
     TurnResumed,
 )
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.ids import ConversationId, MessageId, PayloadId, TurnId, UserId
 from threadkeep.domain.message import Message, MessageRole, MessageStatus
 from threadkeep.domain.payload import Lost
@@ -262,7 +263,9 @@ class CodeTurn:
         async def load(ids: Iterable[PayloadId]) -> Mapping[PayloadId, bytes | Lost]:
             return {it: self.payloads.get(it, Lost("gone")) for it in ids}
 
-        async def history(limit: int | None, as_context: bool) -> Sequence[Mapping[str, Any]]:
+        async def history(
+            limit: int | None, as_context: bool, files: Sequence[FileKind] | None
+        ) -> Sequence[Mapping[str, Any]]:
             if not as_context:
                 return []
             return [{"role": "user", "content": self.text}]

@@ -26,7 +26,8 @@ from threadkeep.agents.model_errors import model_failed
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import class_of, encode, plain
-from threadkeep.wire.programs import Effect, FileKind
+from threadkeep.domain.file import FileKind
+from threadkeep.wire.programs import Effect
 
 Input = Callable[[Turn], Any]
 """What a graph is given for a turn."""
@@ -88,13 +89,15 @@ def durable(
     async def run(turn: Turn) -> str | StructuredReply | None:
         return await _Running(own, turn).reply()
 
-    declared: dict[str, Any] = {"key": _key(graph), "name": _name(graph), **meta}
+    key = meta.pop("key", None) or _key(graph)
+    declared: dict[str, Any] = {"key": key, "name": _name(graph, key), **meta}
     return agent(**declared)(run)
 
 
-def _name(graph: Pregel[Any, Any, Any, Any]) -> str:
+def _name(graph: Pregel[Any, Any, Any, Any], key: str) -> str:
     name = graph.get_name()
-    return "Agent" if name == "LangGraph" else name.replace("_", " ").strip().capitalize()
+    called = key.replace("-", " ") if name == "LangGraph" else name.replace("_", " ").strip()
+    return called[:1].upper() + called[1:]
 
 
 def _key(graph: Pregel[Any, Any, Any, Any]) -> str:

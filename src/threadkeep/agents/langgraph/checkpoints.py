@@ -87,7 +87,7 @@ class Snapshot(msgspec.Struct):
     """Where a model was called around the record, if the user was told."""
 
 
-class Asked(msgspec.Struct):
+class InterruptedTool(msgspec.Struct):
     """What a tool asks, and where the graphs stand that it runs."""
 
     interrupts: Typed
@@ -154,11 +154,11 @@ class JournalSaver(BaseCheckpointSaver[str]):
         inside = {
             ns: it for ns, it in self.now.spaces.items() if ns == namespace or ns.startswith(f"{namespace}|")
         }
-        return msgspec.msgpack.encode(Asked(self.types.dumps_typed([*interrupts]), inside))
+        return msgspec.msgpack.encode(InterruptedTool(self.types.dumps_typed([*interrupts]), inside))
 
     def ask_again(self, call: str, namespace: str, recorded: bytes) -> Sequence[Interrupt]:
         """What a tool has asked, if it was not answered yet: the graph was cut off meanwhile."""
-        asked = msgspec.msgpack.decode(recorded, type=Asked)
+        asked = msgspec.msgpack.decode(recorded, type=InterruptedTool)
         interrupts: Sequence[Interrupt] = self.types.loads_typed(asked.interrupts)
         if (saved := self.now.in_tools.get(call)) is None:
             self._asked[call] = namespace, [it.id for it in interrupts]

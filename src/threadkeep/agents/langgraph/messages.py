@@ -5,7 +5,8 @@ from typing import Any, cast
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 
-from threadkeep.agents.media import PDF, Media, Medium
+from threadkeep.agents.media import Media, Medium
+from threadkeep.domain.document import PDF
 from threadkeep.wire.programs import ModelMessageItem
 
 

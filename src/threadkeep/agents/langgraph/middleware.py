@@ -14,7 +14,7 @@ from threadkeep.agents.offered import offered_tools
 from threadkeep.wire.programs import ServerTool
 
 
-class OfferedTools(AgentMiddleware[Any, Any]):
+class AddedTools(AgentMiddleware[Any, Any]):
     """Offers the model what an admin has added to the agent, and what the client brings along.
 
     Outside of a turn it offers nothing.

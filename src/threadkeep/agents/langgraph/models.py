@@ -322,7 +322,9 @@ def _note_said(run: GraphRun, generations: Sequence[Generation], *, is_shown: bo
 def _is_cut_off(generations: Sequence[Generation]) -> bool:
     """Whether a stream of OpenAI's wire has ended early, which LangChain takes for its end."""
     message = _message_of(generations)
-    about = {} if message is None else message.response_metadata
+    if message is None or (isinstance(message, AIMessage) and message.usage_metadata):
+        return False
+    about = message.response_metadata
     return about.get("model_provider") == "openai" and not {"finish_reason", "status"} & about.keys()
 
 

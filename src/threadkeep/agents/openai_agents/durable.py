@@ -20,7 +20,7 @@ from threadkeep.agents.openai_agents.preparing import prepare
 from threadkeep.agents.openai_agents.sessions import past_of
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
-from threadkeep.wire.programs import FileKind
+from threadkeep.domain.file import FileKind
 
 REFUSED = "This agent doesn't reply to that."
 UNRECORDED = (

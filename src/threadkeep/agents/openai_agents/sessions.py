@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from agents import Session, SessionSettings
 
-from threadkeep.agents.media import PDF, Media
+from threadkeep.agents.media import Media
 from threadkeep.agents.turn import Turn
 from threadkeep.agents.values import plain
-from threadkeep.wire.programs import FileKind, ModelMessageItem
+from threadkeep.domain.document import PDF
+from threadkeep.domain.file import FileKind
+from threadkeep.wire.programs import ModelMessageItem
 
 STATE = "openai_agents"
 MOST_STATE_BYTES = 6 * 1024 * 1024

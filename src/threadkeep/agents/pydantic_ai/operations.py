@@ -165,8 +165,15 @@ def _is_for_user(turn: Turn, params: ModelRequestParams) -> bool:
 
 
 def _whole(response: ModelResponse) -> ModelResponse:
-    """A response, unless its stream ended early, which pydantic-ai takes for its end."""
-    if response.provider_name == "openai" and response.finish_reason is None:
+    """A response, unless its stream ended early, which pydantic-ai takes for its end.
+
+    It says `stop` then, as for servers that never say why they end; those report what was used, though.
+    """
+    is_over = "finish_reason" in (response.provider_details or {}) or response.finish_reason not in (
+        None,
+        "stop",
+    )
+    if response.provider_name == "openai" and not is_over and not response.usage.output_tokens:
         raise ModelConnectionError(response.model_name or "", "The model's answer broke off.")
     return response
 

@@ -25,7 +25,8 @@ from threadkeep.agents.pydantic_ai.messages import converted, dump, load, prompt
 from threadkeep.agents.pydantic_ai.records import records_of
 from threadkeep.agents.replies import StructuredReply
 from threadkeep.agents.turn import Turn
-from threadkeep.wire.programs import FileKind, ServerTool
+from threadkeep.domain.file import FileKind
+from threadkeep.wire.programs import ServerTool
 
 log = logging.getLogger("threadkeep.agents")
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from threadkeep.clock import monotonic
 from threadkeep.context.call_receipts import CallReceipts
 from threadkeep.domain.events import EventBody, Text, UsageReported
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.text import is_blank
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.asking import ModelAsking
@@ -41,7 +42,6 @@ from threadkeep.wire.programs import (
     RESULT_TOO_LARGE,
     ClaimKind,
     Effect,
-    FileKind,
     ProgramError,
     ToProgram,
     is_one_line,

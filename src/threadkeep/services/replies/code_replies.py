@@ -18,6 +18,7 @@ from threadkeep.domain.events import (
     TurnResumed,
     UsageReported,
 )
+from threadkeep.domain.file import FileKind
 from threadkeep.domain.ids import new_uuid
 from threadkeep.domain.image import ImageTokenRule
 from threadkeep.domain.message import MessageWindow, Usage
@@ -49,7 +50,6 @@ from threadkeep.services.replies.other_agents import AgentsOfTurn, once
 from threadkeep.services.replies.program_starts import ProgramStarts
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn
-from threadkeep.wire.programs import FileKind
 
 LEAST_FOREIGN_CONTEXT = 128_000
 """How many tokens a model of a program's own takes at least, as far as anybody knows."""
