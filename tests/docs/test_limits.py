@@ -10,7 +10,7 @@ import pytest
 
 from tests.docs.pages import DOCS, ROOT
 from threadkeep import Settings
-from threadkeep.agents import model_errors, steps, turn
+from threadkeep.agents import model_errors, others, steps, turn
 from threadkeep.agents.agent import MOST_DESCRIPTION_CHARACTERS, MOST_STEPS, MOST_TIMEOUT_S
 from threadkeep.agents.state import MOST_STATE_BYTES
 from threadkeep.agents.turn import MOST_FILE_BYTES
@@ -124,6 +124,7 @@ FIXED = {
     "characters of a starter": agent.MOST_STARTER_CHARACTERS,
     "a memory": memory.MOST_CHARACTERS,
     "agents that run in each other": agents.MOST_DEPTH,
+    "a text that it gives another agent": others.MOST_ASKED_CHARACTERS,
     "steps of a turn": running.MOST_STEPS,
     "open steps at once": programs.MOST_OPEN_CLAIMS,
     "a step's result, the state": MOST_STATE_BYTES,

@@ -83,7 +83,8 @@ async def run_other(
     listener = Listener(current_listener.get(), passes_on=is_handoff)
     token = current_listener.set(listener)
     try:
-        await _live(run, granted, make, listener, is_handoff=is_handoff)
+        # In a task of its own: what its code leaves in context variables, it leaves there.
+        await asyncio.create_task(_live(run, granted, make, listener))
     except asyncio.CancelledError:
         if run.cancelled is None:  # the code that runs it no longer wants it
             run.watch(run.open(called, lambda id_: AgentDone(id_, granted.scope)))
@@ -119,9 +120,7 @@ def _check(name: object, text: object) -> None:
         raise TurnMisused(f"An agent is given a text of 1 to {MOST_ASKED_CHARACTERS} characters.")
 
 
-async def _live(
-    run: FunctionRun, granted: AgentGranted, make: MakeInner, listener: Listener, *, is_handoff: bool
-) -> None:
+async def _live(run: FunctionRun, granted: AgentGranted, make: MakeInner, listener: Listener) -> None:
     if granted.key is None:
         inner = make(granted, None)
         returned: object = await inner.reply_as_configured(granted.most_rounds)

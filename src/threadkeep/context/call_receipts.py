@@ -34,8 +34,12 @@ class CallReceipts:
         self._conversation_id = conversation_id
         self._sent: deque[_Sent] = deque(maxlen=MOST_COMPARED)
 
-    def receipt(self, call: int, model: str, request: ModelRequest) -> TurnReceipt:
-        """The receipt of the turn's call with this number, before its files are loaded."""
+    def receipt(
+        self, call: int, model: str, request: ModelRequest, agents: Sequence[str] = ()
+    ) -> TurnReceipt:
+        """The receipt of the turn's call with this number, before its files are loaded; made inside of
+        `agents`, if other agents run in the turn.
+        """
         lines = [line_of(it) for it in request.messages]
         described = tools_text(request.tools) if request.tools else ""
         system = "" if is_blank(request.system) else request.system
@@ -65,6 +69,7 @@ class CallReceipts:
             output_sha256=text_hash(wanted) if wanted else None,
             shared_call=shared_call,
             shared=count,
+            agents=tuple(agents),
         )
         return TurnReceipt(self._turn_id, self._conversation_id, receipt, texts, call)
 

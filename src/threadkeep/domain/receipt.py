@@ -52,6 +52,10 @@ class Receipt:
     """The turn's earlier call with whose messages this one begins; 0 if it shares none."""
     shared: int = 0
     """How many of them; `segments` has those that follow."""
+    agents: tuple[str, ...] = ()
+    """The other agents inside which the call was made, the innermost first: only who may see into all of them
+    may read what it received.
+    """
 
 
 @dataclass(frozen=True, slots=True)

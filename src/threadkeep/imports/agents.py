@@ -1,11 +1,12 @@
 """The agents in a file, and their counterparts here."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from threadkeep.clock import Clock
 from threadkeep.domain.agent import Agent, AgentSettings, AuditEntry, Visibility
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.ids import AgentId, new_uuid
+from threadkeep.domain.ids import AgentId, is_uuid, new_uuid
 from threadkeep.domain.mcp import check_server_names
 from threadkeep.domain.tool_rules import check_rules
 from threadkeep.domain.user import User
@@ -61,13 +62,25 @@ class ImportedAgents:
             # Files first: an existing agent isn't imported again, so its files must exist too.
             for component, text in components.items():
                 await self._prompt_files.write(agent_id, component, text)
-            await self._add(replace(own.agent, id=agent_id, owner_id=self._user.id))
+            settings = replace(own.agent.settings, agents=await self._others(own.agent.settings.agents))
+            await self._add(replace(own.agent, id=agent_id, owner_id=self._user.id, settings=settings))
             if servers := own.agent.settings.mcp_servers:
                 self._report.notes.append(
                     f"Agent {own.agent.name!r}: the MCP servers {', '.join(servers)} are disabled, because "
                     "exports don't include their secrets."
                 )
         self._ids[own.agent.id] = agent_id
+
+    async def _others(self, named: Sequence[str]) -> tuple[str, ...]:
+        """The agents that a model may call, by the ids that they have here, or will have."""
+        found: list[str] = []
+        for name in named:
+            there = await self._store.agents.get(AgentId(name)) if is_uuid(name) else None
+            if not is_uuid(name) or (there is not None and there.is_visible_to(self._user)):
+                found.append(name)
+            else:
+                found.append((await self._import_ids.find("agent", name, self._user.id))[0])
+        return tuple(dict.fromkeys(found))
 
     async def meet(self, known: KnownAgent) -> None:
         """Another user's agent: the default agent, the same agent, or a replacement."""

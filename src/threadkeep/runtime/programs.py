@@ -12,6 +12,7 @@ where the operator's are, if there are any: it may run those.
 import asyncio
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 
 from threadkeep.clock import monotonic
 from threadkeep.domain.agent import ABSENT, ASKING_OTHERS, BUILT_IN, BlockedLoop, Code, Served, WorkerState
@@ -77,9 +78,10 @@ class NodePrograms:
 
     def start(self, start: Start) -> ProgramRun:
         """Runs a program for a turn."""
-        runs_others = start.agent == ASKING_OTHERS and bool(self._open)  # they may be the operator's
-        is_ours = start.agent.startswith(BUILT_IN) and not runs_others
-        programs = self._built_in if is_ours else self._programs
+        if start.agent == ASKING_OTHERS and self._open and self._programs is not None:
+            with suppress(ProgramLost):  # it may run the operator's
+                return self._programs.start(start)
+        programs = self._built_in if start.agent.startswith(BUILT_IN) else self._programs
         if programs is None:
             raise ProgramLost(f"Agent {start.agent!r} doesn't run here.")
         return programs.start(start)

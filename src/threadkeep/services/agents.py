@@ -112,7 +112,6 @@ class Agents:
         A file's name is that of one agent: Conflict if the user has one, perhaps since a moment ago.
         """
         agent = await self.checked(user, draft)
-        await self._check_others(user, draft, None)
         if applied:
             agent = replace(agent, applied_version=agent.version)
         await self.add(user, agent, "create", {"name": agent.name}, name_once=applied)
@@ -121,6 +120,7 @@ class Agents:
     async def checked(self, user: User, draft: AgentDraft) -> Agent:
         """A valid new agent for the user, not stored yet."""
         draft = self._choice.checked(draft)
+        await self._check_others(user, draft, None)
         self._caps.check(user, draft)
         self._catalog.check(user, draft.settings.mcp_servers, {})
         self._catalog.check_remote_agent(draft.remote, None)

@@ -7,6 +7,7 @@ from threadkeep.context.attachments import files_in
 from threadkeep.context.prompt import SUMMARY, SUMMARY_HEADING
 from threadkeep.context.rendering import messages_of
 from threadkeep.domain.errors import TurnNotFound
+from threadkeep.domain.ids import AgentId
 from threadkeep.domain.receipt import Receipt
 from threadkeep.domain.user import User
 from threadkeep.ports.gateway import DocumentBlock, ImageBlock
@@ -43,7 +44,8 @@ class Receipts:
             raise TurnNotFound
         receipt, texts = found
         agent = await self._store.agents.get(conversation.agent_id)
-        is_open = agent is not None and agent.is_open_to(user)
+        inside = [await self._store.agents.get(AgentId(it)) for it in receipt.agents]
+        is_open = all(it is not None and it.is_open_to(user) for it in (agent, *inside))
         summaries = [
             texts[component.sha256].removeprefix(SUMMARY_HEADING)
             for component in receipt.components

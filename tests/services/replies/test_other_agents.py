@@ -8,7 +8,9 @@ from msgspec import UNSET
 from tests.testing.others import compass, is_after_tools, make_compass, system_of
 from threadkeep.agents import Turn, agent
 from threadkeep.client import Client, ClientError
+from threadkeep.domain.ids import UserId
 from threadkeep.domain.ledger import UsageFilter
+from threadkeep.domain.user import User
 from threadkeep.testing import Reply, Say, ScriptedModel, UseTool, running_app
 from threadkeep.testing.script import Usage
 from threadkeep.testing.scripted_model import Recorded
@@ -68,10 +70,10 @@ async def test_only_agents_that_the_turns_user_may_use_are_offered_and_named():
             assert found.value.status == 422
         mine = await ada.create_agent("Mine")
         with pytest.raises(ClientError, match="An agent can't call itself"):
-            await ada.update_agent(mine.id, settings={"agents": [mine.id]})
+            await ada.update_agent(mine.id, {"settings": {"agents": [mine.id]}})
         many: Any = [f"agent-{it}" for it in range(21)]
         with pytest.raises(ClientError, match="names at most 20 agents"):
-            await ada.update_agent(mine.id, settings={"agents": many})
+            await ada.update_agent(mine.id, {"settings": {"agents": many}})
 
 
 async def test_agents_of_a_key_are_those_that_it_is_limited_to():
@@ -106,6 +108,30 @@ async def test_calls_are_charged_to_the_agent_that_makes_them():
             )
             used = {it.group["agent"]: it.input_tokens for it in sums if it.group["purpose"] == "turn"}
             assert used == {cheap.id: 1_000, team.id: 30}
+
+
+async def test_prompt_of_an_agent_that_another_one_asks_stays_its_owners():
+    def replies(request: Recorded) -> Reply:
+        if is_after_tools(request) or "private prompt" in system_of(request):
+            return [Say("Done.")]
+        return [UseTool("ask_prompted", {"text": "Hi"})]
+
+    with ScriptedModel(otherwise=replies) as model:
+        async with running_app(model) as app:
+            made = await app.client.create_agent(
+                "Prompted", system_prompt="A private prompt.", visibility="public"
+            )
+            ada = app.as_user("ada")
+            team = await ada.create_agent("Team", system_prompt="My own.", settings={"agents": [made.id]})
+            message = await ada.ask((await ada.create_conversation(team.id)).id, "Hi")
+            receipts = (await app.app.services()).receipts
+            user = User(UserId("ada"))
+            contexts = [await receipts.get(user, message.turn_id, number) for number in (1, 2, 3)]
+            own, others, _ = (
+                str([it.texts.get(one.sha256) for one in it.receipt.components]) for it in contexts
+            )
+            assert "My own." in own
+            assert others == "[None]"
 
 
 async def test_insides_of_an_agent_are_for_those_who_may_see_them():

@@ -1,7 +1,7 @@
 import { type AgentDetailView } from "@threadkeep/client";
 import { useStore } from "@threadkeep/react";
 
-import { agents, inOrder } from "../state/agents";
+import { agents, inOrder, isGuide } from "../state/agents";
 import { useAgentWords } from "../words/agents";
 
 interface Props {
@@ -12,8 +12,8 @@ interface Props {
 /** The other agents that this one's model can call. What is chosen and gone since keeps its place, by its id. */
 export function AgentOthers({ agent, onChoose }: Props) {
   const agentWords = useAgentWords();
-  const all = inOrder(useStore(agents)).filter((it) => it.id !== agent.id);
   const chosen = agent.settings?.agents ?? [];
+  const all = inOrder(useStore(agents)).filter((it) => it.id !== agent.id && (!isGuide(it) || chosen.includes(it.id)));
   const nameOf = (id: string) => all.find((it) => it.id === id || it.engine?.key === id)?.name;
   const isChosen = (id: string, key: string | undefined) => chosen.some((it) => it === id || it === key);
   const gone = chosen.filter((it) => nameOf(it) === undefined);

@@ -54,6 +54,7 @@ it.each<[string, Step[], string, string]>([
   ["steps with titles", [step("find_order", { title: "Looked up the order" }), step("refund", { title: "refunded `120` €" })], "Looked up the order · Refunded '120' €", "Looked up the order · Refunded '120' €"],
   ["steps without titles", [step("find"), step("find", { stepId: "2" }), step("refund")], "Ran `find` ×2 · Ran `refund`", "运行了 `find` ×2 · 运行了 `refund`"],
   ["a step that ran an agent", [step("billing", { title: "Asked billing" }), step("charge", { parentId: "billing" })], "Asked billing", "Asked billing"],
+  ["an agent that another one ran", [step("b", { agent: "Billing" }), step("charge", { parentId: "b" }), call("mail", { parentId: "b" })], "Asked Billing", "询问了 Billing"],
   ["a step and a tool", [step("find", { title: "Looked up the order" }), call("mail")], "Looked up the order · Ran `mail`", "Looked up the order · 运行了 `mail`"],
   ["many tools", ["a", "b", "c", "d", "e"].map((name) => call(name)), "Ran `a`, `b`, `c` and 2 more", "运行了 `a`、`b`、`c` 等 5 个"],
 ])("tells what was done: %s", (_, steps, english, chinese) => {
@@ -122,6 +123,11 @@ it("says what a program does now: the step that began last, unless its user is w
   const waiting = new Set(["mail"]);
   expect(isWaitingForUser([billing, asking], waiting)).toBe(true);
   expect(latest(en, [billing, asking], { ...now, waiting })).toBe("Waiting for you · `mail`");
+});
+
+it("says which agent is asked now", () => {
+  const asked = step("b", { agent: "Billing", status: "running" });
+  expect([latest(en, [asked], now), latest(zh, [asked], now)]).toEqual(["Asking Billing", "正在询问 Billing"]);
 });
 
 it("counts steps that ran at the same time once", () => {

@@ -2,7 +2,7 @@
 
 try:
     from threadkeep.agents.langgraph.adapter import Custom, Input, Replied, durable
-    from threadkeep.agents.langgraph.graph_run import step
+    from threadkeep.agents.langgraph.graph_run import ask_agent, step
 except ModuleNotFoundError as exc:
     if exc.name is None or not exc.name.startswith(("langgraph", "langchain")):
         raise
@@ -12,4 +12,4 @@ except ModuleNotFoundError as exc:
         name=exc.name,
     ) from None
 
-__all__ = ["Custom", "Input", "Replied", "durable", "step"]
+__all__ = ["Custom", "Input", "Replied", "ask_agent", "durable", "step"]

@@ -14,6 +14,7 @@ from langgraph.config import get_config
 from threadkeep.agents.errors import TurnMisused
 from threadkeep.agents.langgraph.bridge import wait_for
 from threadkeep.agents.langgraph.checkpoints import JournalSaver
+from threadkeep.agents.replies import Reply
 from threadkeep.agents.turn import Turn, in_step
 from threadkeep.agents.values import content_hash
 from threadkeep.domain.text import one_line
@@ -167,6 +168,15 @@ def is_in_tool() -> bool:
 def set_running(run: GraphRun) -> None:
     """Whatever the caller starts from now on is in this graph."""
     _running.set(run)
+
+
+async def ask_agent(name: str, text: str) -> Reply:
+    """`turn.agent(name).run(text)` for a node: a node that starts again gets the same reply."""
+    run = running()
+    if run is None:
+        raise TurnMisused("`ask_agent` works in the nodes of a durable graph, outside steps.")
+    next_ = run.next_call(run.place(), "agent", content_hash([name, text]))
+    return await run.once(next_.key, lambda: next_.turn.agent(name).run(text))
 
 
 async def step(

@@ -81,7 +81,8 @@ class ModelCalls:
             if claim.server_tools:
                 await self._tools.open(claim.scope)
             request = self._asked(claim, means, await means.first())
-            code.outlet.emit(code.receipts.receipt(number, asking.model, request))
+            agents = [it.agent_id or "" for it in code.agents.chain(claim.scope)]
+            code.outlet.emit(code.receipts.receipt(number, asking.model, request, agents))
             reply = await self._reply(claim, begun, asking, await self._with_files(request))
             ended = await code.ok(open_, reply, is_progress=True)
             await code.voices.spoken(begun.step_id)

@@ -243,7 +243,7 @@ def _thought_line(part: ThoughtPart, words: Words) -> str:
 
 
 def _step_line(part: StepPart, words: Words) -> str:
-    about = [part.title or part.name, words.statuses.get(part.status, "")]
+    about = [part.agent or part.title or part.name, words.statuses.get(part.status, "")]
     if part.duration_ms is not None:
         about.append(duration(part.duration_ms))
     return " · ".join(escape(it) for it in about if it)

@@ -76,7 +76,7 @@ def thought_heading(part: ThoughtPart) -> str:
 def step_heading(part: StepPart) -> str:
     """A step of an agent in code in a line."""
     took = "" if part.duration_ms is None else f", {part.duration_ms} ms"
-    return f"{part.title or part.name} ({part.status}{took})"
+    return f"{part.agent or part.title or part.name} ({part.status}{took})"
 
 
 def value_text(value: object) -> str:
