@@ -224,6 +224,22 @@ SUITES = (
         ("examples", "src/threadkeep", "tests/agents", "tests/faults", "tests/testing"),
     ),
     Suite(
+        "agents of other servers: pydantic-ai, LangGraph, Agno, ourselves; killed at every commit",
+        ("tests/clients/ag_ui_agents",),
+        (
+            "src/threadkeep/agents",
+            "src/threadkeep/engine/code",
+            "src/threadkeep/log",
+            "src/threadkeep/mcp",
+            "src/threadkeep/protocols/ag_ui",
+            "src/threadkeep/remote_agents",
+            "src/threadkeep/runtime",
+            "src/threadkeep/services/replies",
+            "tests/clients/python.py",
+            "tests/remote_agents",
+        ),
+    ),
+    Suite(
         "commands that start servers of their own",
         (
             "tests/cli/test_attaching.py",

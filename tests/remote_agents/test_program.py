@@ -82,13 +82,12 @@ async def test_thoughts_calls_steps_and_activities_of_the_server_are_part_of_the
     async with ag_ui_server(everything) as server, running_app() as app:
         reply = await reply_to(app, server)
         assert reply.content == "It costs 12."
-        assert parts_of(reply) == ["Step", "Step", "Thought", "ToolCall", "Step", "Text"]
+        assert parts_of(reply) == ["Step", "Thought", "ToolCall", "Step", "Text"]
         (call,) = reply.tool_calls
         assert (call.tool_name, call.server, call.status) == ("find_order", "agent", "ok")
         assert (call.arguments, call.result) == ({"id": 7}, {"total": 12})
         steps = [it for it in reply.parts if type(it).__name__ == "StepPartView"]
         assert [(it.name, it.title, it.status) for it in steps] == [
-            ("AG-UI", "127.0.0.1", "ok"),
             ("look up", None, "ok"),
             ("PLAN", "Two steps left", "ok"),
         ]

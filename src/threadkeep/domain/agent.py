@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, cast
 
 from threadkeep.domain.choice import Choice
+from threadkeep.domain.engines.remote_agent import AG_UI_KEY, RemoteAgent
 from threadkeep.domain.errors import AgentInCode, AgentNotFound, Forbidden, InvalidRequest
 from threadkeep.domain.ids import AgentId, UserId
 from threadkeep.domain.mcp import McpServer, StdioServer
 from threadkeep.domain.money import amount_text, parse_amount
 from threadkeep.domain.outputs.schema import check_output_schema
-from threadkeep.domain.remote_agent import AG_UI_KEY, RemoteAgent
 from threadkeep.domain.retention.rule import MOST_DAYS
 from threadkeep.domain.text import check_line, check_storable, normalized
 from threadkeep.domain.tool_rules import ToolRule

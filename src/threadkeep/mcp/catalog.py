@@ -8,6 +8,7 @@ is checked when it is saved, and again before it runs.
 from collections.abc import Collection, Mapping, Sequence
 
 from threadkeep.domain.agent import Agent
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.errors import (
     Forbidden,
     InvalidRequest,
@@ -25,7 +26,6 @@ from threadkeep.domain.mcp import (
     StdioServer,
 )
 from threadkeep.domain.mcp import OWN_SERVERS as NAMES_OF_OURS
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import Secret
 from threadkeep.domain.user import User
 from threadkeep.mcp.policy import check_remote, check_stdio

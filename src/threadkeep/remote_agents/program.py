@@ -12,7 +12,7 @@ from msgspec import Struct
 from threadkeep.agents import Agent, OutcomeUnknown, Turn, step_key
 from threadkeep.agents.replies import Result
 from threadkeep.agents.steps import StepOptions
-from threadkeep.domain.remote_agent import AG_UI_KEY, RemoteAgent
+from threadkeep.domain.engines.remote_agent import AG_UI_KEY, RemoteAgent
 from threadkeep.domain.secret import Secret
 from threadkeep.remote_agents.connection import Reach, frames_of
 from threadkeep.remote_agents.errors import RemoteFailed, RunCutOff
@@ -121,7 +121,7 @@ class _RemoteTurn:
         options = StepOptions(
             effect="idempotent" if repeat else "write",
             name="AG-UI",
-            title=self._remote.host[:100],
+            hidden=True,  # what it shows says more
             key=["run", number],
             retries=ATTEMPTS - 1 if repeat else 0,
             retries_for=RunCutOff,

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.agent import Agent, AgentSettings
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.ids import FIRST_UUID, AgentId
 from threadkeep.domain.mcp import McpServer, RemoteServer, StdioServer
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import Secret
 from threadkeep.storage.database.connector import Database, Plan, Statement
 from threadkeep.storage.secrets import REMEMBER_KEY, SealedSecret, SecretBox

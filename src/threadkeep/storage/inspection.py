@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from threadkeep.domain.agent import AgentSettings
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.ids import AgentId, UserId
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.retention.rule import Rule, operators_rule
 from threadkeep.domain.sign_in.session import Invitation
 from threadkeep.ports.gateways import SavedGateway

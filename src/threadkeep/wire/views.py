@@ -20,13 +20,13 @@ from threadkeep.domain.agent import (
     Visibility,
 )
 from threadkeep.domain.conversation import Conversation, ListedStatus
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.feedback import Feedback
 from threadkeep.domain.ids import MessageId
 from threadkeep.domain.message import (
     Message,
 )
 from threadkeep.domain.queued import QueuedMessage
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import MASK
 from threadkeep.domain.tool_rules import rules_without_server
 from threadkeep.domain.user import Movable, User, UserRole

@@ -86,7 +86,9 @@ async def test_langgraph_asks_by_its_old_and_its_new_way(path: str):
 
 
 async def test_agno_agent_calls_its_tool():
-    with ScriptedModel([Say("I look. "), UseTool("price", {"order_id": 7})], [Say("It costs 21 EUR.")]) as remote:
+    with ScriptedModel(
+        [Say("I look. "), UseTool("price", {"order_id": 7})], [Say("It costs 21 EUR.")]
+    ) as remote:
         async with servers(remote) as url, running_app() as app:
             id_ = await conversation_with(app, f"{url}/agno/agui")
             reply = await app.client.ask(id_, "What does order 7 cost?")

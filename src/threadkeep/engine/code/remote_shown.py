@@ -73,6 +73,5 @@ class RemoteShown:
                 kind="step",
                 status=item.status,
                 title=None if item.title is None else one_line(storable(item.title))[:MOST_TITLE_CHARACTERS],
-                parent_id=begun.step_id,
             )
         )

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.errors import InvalidRequest
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import MASK, Secret
 
 

@@ -14,9 +14,9 @@ from threadkeep.domain.agent import (
     AgentSettings,
     Visibility,
 )
+from threadkeep.domain.engines.remote_agent import RemoteAgent
 from threadkeep.domain.errors import SecretUnreadable
 from threadkeep.domain.mcp import McpServer, StdioServer
-from threadkeep.domain.remote_agent import RemoteAgent
 from threadkeep.domain.secret import MASK, Secret
 from threadkeep.domain.text import one_line
 from threadkeep.domain.tool_rules import rules_without_server

@@ -1,0 +1,1 @@
+"""What runs an agent, if it is not our own loop."""
