@@ -36,6 +36,8 @@ SAMPLE = (
     "before the end (3)",
 )
 """Where the shop is crashed in the ordinary run; `python -m tests.frameworks` kills it everywhere."""
+KILLED = ("after step_end price", "before step_end refund", "after begin (3)")
+"""Where its process is really killed there."""
 
 
 async def crash(agent: Agent, only: Sequence[str] = SAMPLE) -> None:
