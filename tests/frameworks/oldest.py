@@ -8,7 +8,7 @@ Its packages are in oldest.lock, which `make lock` makes from oldest.in.
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import distribution
 from pathlib import Path
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _described() -> Iterator[str]:
+def _described() -> Generator[str]:
     """A folder in which Python finds what this package is, as if it were installed."""
     here = distribution("threadkeep")
     with TemporaryDirectory(prefix="threadkeep-") as folder:

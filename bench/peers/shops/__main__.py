@@ -3,8 +3,8 @@
     python -m bench.peers.shops [langgraph agno pydantic_ai_ag_ui pydantic_ai_dbos]
 
 Three times, each on a new server: while it notes something down (a tool that writes), while the refund waits
-for an approval, and while it refunds. Then the server is started again in the same folder; for half a minute,
-nobody asks it anything.
+for an approval, and while it refunds. Then the server is started again in the same folder; for a
+while, nobody asks it anything.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from importlib import import_module
@@ -31,7 +31,9 @@ from bench.peers.shops.shop import ShopServer
 
 NAMES = ("langgraph", "agno", "pydantic_ai_ag_ui", "pydantic_ai_dbos")
 PATIENCE_S = 120
-ALONE_S = 30
+SETTLED_S = 12
+"""How long something has been so before the kill: long enough for whoever writes only every ten seconds."""
+ALONE_S = 45
 EXPECTED = Counter({"price began": 1, "stock began": 1, "note began": 1, "refund began": 1})
 
 
@@ -54,6 +56,12 @@ class Visit:
         variables = {CALLS: str(self.calls_file), MODEL_URL: self.place.model_url, **launch.environment}
         self._running = start(launch.command, self.place.folder, variables)
         wait_until_open(self.place.port, self._running, self.place.folder.with_suffix(".log"))
+
+    def kill_later(self) -> None:
+        """Kills it once it has had time to write what there is, and starts it again."""
+        time.sleep(SETTLED_S)
+        self.kill()
+        self.start()
 
     def kill(self) -> None:
         """Ends it with SIGKILL, and all that it has started."""
@@ -98,8 +106,7 @@ def killed_while_it_notes(visit: Visit) -> None:
     """Then nobody knows whether the note is there."""
     visit.in_background(lambda api: visit.shop.ask(api, REFUND))
     assert visit.until(visit.did("note began")), "it never noted anything"
-    visit.kill()
-    visit.start()
+    visit.kill_later()
     visit.until(visit.waits, ALONE_S)
 
 
@@ -107,8 +114,7 @@ def killed_while_it_waits(visit: Visit) -> None:
     """Then the approval is given."""
     visit.in_background(lambda api: visit.shop.ask(api, REFUND))
     assert visit.until(visit.waits), "it never asked"
-    visit.kill()
-    visit.start()
+    visit.kill_later()
     if visit.until(visit.waits, ALONE_S):
         visit.in_background(visit.shop.approve)
         visit.until(visit.did("refund ended"), ALONE_S)
@@ -120,8 +126,7 @@ def killed_while_it_refunds(visit: Visit) -> None:
     assert visit.until(visit.waits), "it never asked"
     visit.in_background(visit.shop.approve)
     assert visit.until(visit.did("refund began")), "it never refunded"
-    visit.kill()
-    visit.start()
+    visit.kill_later()
     visit.until(lambda: visit.calls["refund ended"] > 0, ALONE_S)
 
 
@@ -129,7 +134,7 @@ SCENES = (killed_while_it_notes, killed_while_it_waits, killed_while_it_refunds)
 
 
 @contextlib.contextmanager
-def visiting(name: str, folder: Path) -> Iterator[Visit]:
+def visiting(name: str, folder: Path) -> Generator[Visit]:
     """A visit at a new server."""
     shop: ShopServer = import_module(f"bench.peers.shops.{name}").SHOP
     folder.mkdir()

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 CALLS, MODEL_URL = "SHOP_CALLS", "SHOP_MODEL_URL"
-SLOW_S = 3.0
+SLOW_S = 16.0
 """How long a write takes, so that it can be cut off."""
 
 
