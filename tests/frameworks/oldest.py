@@ -24,6 +24,7 @@ TESTS = (
     "tests/agents/test_pydantic_ai.py",
     "tests/frameworks",
 )
+LEFT_OUT = ("--ignore", "tests/frameworks/test_oldest.py")  # it looks at the lock, not at the releases
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     python = install(LOCK)
     with _described() as folder:
         path = os.pathsep.join((str(ROOT / "src"), folder))
-        command = [str(python), "-m", "pytest", *arguments, *TESTS]
+        command = [str(python), "-m", "pytest", *arguments, *TESTS, *LEFT_OUT]
         return subprocess.run(
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, check=False
         ).returncode

@@ -32,7 +32,7 @@ SAMPLE = (
     "before the end",
     "after begin (2)",
     "before begin (3)",
-    "before step_end model (6)",
+    "before usage (6)",
     "before the end (3)",
 )
 """Where the shop is crashed in the ordinary run; `python -m tests.frameworks` kills it everywhere."""
