@@ -55,10 +55,10 @@ from threadkeep.engine.turn_models import TurnModels
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, TextBlock, ToolSpec, ToolUse
 from threadkeep.ports.models import ConnectedModel
 from threadkeep.ports.schemas import NOT_CHECKED
+from threadkeep.services.allowances import Rate
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
 from threadkeep.services.equipment import Equipment
-from threadkeep.services.rates import Rate
 from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
