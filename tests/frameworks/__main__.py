@@ -1,6 +1,8 @@
 """Kills each framework's shop at every commit of a visit, on both databases, and records what became of it.
 
-python -m tests.frameworks [pydantic_ai openai_agents langgraph]
+    python -m tests.frameworks [--continue] [pydantic_ai openai_agents langgraph]
+
+This takes long; what was stopped goes on with `--continue`, if the code is still the same.
 """
 
 import asyncio
@@ -12,7 +14,8 @@ from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from time import monotonic
+
+import msgspec
 
 from tests.conftest import TEMPLATE, migrate
 from tests.faults.killing import killed_courses
@@ -25,7 +28,10 @@ from threadkeep.testing import ScriptedModel
 from threadkeep.testing.commits import Position
 from threadkeep.testing.crashes import Courses, positions
 
-RECORD = Path(__file__).parents[2] / "docs" / "crashes" / "frameworks.md"
+ROOT = Path(__file__).parents[2]
+RECORD = ROOT / "docs" / "crashes" / "frameworks.md"
+KNOWN = ROOT / "build" / "frameworks.jsonl"
+"""What has become of the visits so far."""
 PACKAGES = {
     "pydantic_ai": "pydantic-ai-slim",
     "openai_agents": "openai-agents",
@@ -40,6 +46,7 @@ WAIT_S = 300.0
 class Killed:
     """What became of one visit."""
 
+    framework: str
     database: str
     position: Position
     outcome: str
@@ -49,6 +56,12 @@ class Killed:
     def cell(self) -> str:
         """It in the table."""
         return f"**{self.problem}**" if self.problem else self.outcome
+
+
+def known() -> list[Killed]:
+    """What is already known."""
+    lines = KNOWN.read_bytes().splitlines() if KNOWN.exists() else ()
+    return [msgspec.json.decode(it, type=Killed) for it in lines]
 
 
 async def kill_everywhere(framework: str, agent: Agent, server: PostgresServer) -> list[Killed]:
@@ -66,22 +79,27 @@ async def kill_everywhere(framework: str, agent: Agent, server: PostgresServer) 
 
 async def _killed(framework: str, database: str, courses: Courses) -> list[Killed]:
     free = asyncio.Semaphore(AT_ONCE)
+    earlier = {it.position: it for it in known() if (it.framework, it.database) == (framework, database)}
 
     async def one(commit: int, at: Position) -> Killed:
+        if at in earlier:
+            return earlier[at]
         async with free:
             try:
                 crash = await courses.crashed(commit, at, courses.agent)
                 again = f", {', '.join(crash.extra_calls)} again" if crash.extra_calls else ""
-                killed = Killed(database, at, crash.outcome + again, problem_of(crash))
+                killed = Killed(framework, database, at, crash.outcome + again, problem_of(crash))
             except Exception as exc:
-                killed = Killed(database, at, "", f"{type(exc).__name__}: {exc}")
+                killed = Killed(framework, database, at, "", f"{type(exc).__name__}: {exc}")
+        with KNOWN.open("ab") as file:
+            file.write(msgspec.json.encode(killed) + b"\n")
         print(f"{framework}, {database}, {at}: {killed.cell}", flush=True)
         return killed
 
     return await asyncio.gather(*(one(commit, at) for commit, at in positions(courses.commits)))
 
 
-def section(framework: str, found: Sequence[Killed], seconds: float) -> str:
+def section(framework: str, found: Sequence[Killed]) -> str:
     """What the record says of a framework."""
     date = datetime.now(UTC).strftime("%d %B %Y").lstrip("0")
     wrong = sum(it.problem is not None for it in found)
@@ -93,7 +111,7 @@ def section(framework: str, found: Sequence[Killed], seconds: float) -> str:
     return "\n".join(
         (
             f"## {package} {version(package)}\n",
-            f"{date}: {len(found)} kills in {seconds / 60:.0f} minutes; {wrong} were felt.\n",
+            f"{date}: {len(found)} kills; {wrong} were felt.\n",
             "| position | SQLite | PostgreSQL |\n| --- | --- | --- |",
             *rows,
             "",
@@ -109,16 +127,18 @@ def write_down(framework: str, new: str) -> None:
     RECORD.write_text("\n\n".join((head.strip(), *kept)) + "\n", encoding="utf-8")
 
 
-def main(names: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Kills the shops of these frameworks, or of all."""
-    felt = 0
+    felt, names = 0, [it for it in arguments if it != "--continue"]
+    KNOWN.parent.mkdir(exist_ok=True)
+    if "--continue" not in arguments:
+        KNOWN.unlink(missing_ok=True)
     with PostgresServer() as server:
         asyncio.run(migrate(server.create_database(TEMPLATE)))
         for name in names or PACKAGES:
-            began = monotonic()
             agent: Agent = import_module(f"tests.frameworks.{name}_shop").served
             found = asyncio.run(kill_everywhere(name, agent, server))
-            write_down(name, section(name, found, monotonic() - began))
+            write_down(name, section(name, found))
             wrong = sum(it.problem is not None for it in found)
             print(f"{name}: {len(found)} kills, {wrong} of them felt", flush=True)
             felt += wrong

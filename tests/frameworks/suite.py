@@ -32,10 +32,12 @@ SAMPLE = (
     "before the end",
     "after begin (2)",
     "before begin (3)",
-    "before step_end model (6)",
+    "before usage (6)",
     "before the end (3)",
 )
 """Where the shop is crashed in the ordinary run; `python -m tests.frameworks` kills it everywhere."""
+KILLED = ("after step_end price", "before step_end refund", "after begin (3)")
+"""Where its process is really killed there."""
 
 
 async def crash(agent: Agent, only: Sequence[str] = SAMPLE) -> None:

@@ -8,6 +8,7 @@ from tests.frameworks import suite
 from tests.frameworks.openai_agents_shop import served, served_by_chat_completions
 from tests.frameworks.scripted import Asked, answering, model_url
 from tests.frameworks.shop import FAKES
+from tests.postgres import Postgres
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openai-agents"
@@ -24,6 +25,10 @@ async def test_a_crashed_shop_of_openai_agents_ends_as_if_nothing_had_happened()
 
 async def test_a_shop_of_openai_agents_on_chat_completions_ends_as_if_nothing_had_happened():
     await suite.crash(served_by_chat_completions, ["before step_end chat", "after pause"])
+
+
+async def test_a_killed_shop_of_openai_agents_goes_on_in_another_process(postgres: Postgres):
+    await suite.kill(served, suite.KILLED, postgres)
 
 
 async def test_a_shop_of_openai_agents_knows_what_was_said_before_on_its_branch():

@@ -8,6 +8,7 @@ from tests.frameworks import suite
 from tests.frameworks.pydantic_ai_shop import served
 from tests.frameworks.scripted import Asked, answering, model_url
 from tests.frameworks.shop import FAKES
+from tests.postgres import Postgres
 from threadkeep.testing import Reply, Say, UseTool, run_agent
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pydantic-ai"
@@ -15,6 +16,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pydantic-ai"
 
 async def test_a_crashed_shop_of_pydantic_ai_ends_as_if_nothing_had_happened():
     await suite.crash(served)
+
+
+async def test_a_killed_shop_of_pydantic_ai_goes_on_in_another_process(postgres: Postgres):
+    await suite.kill(served, suite.KILLED, postgres)
 
 
 async def test_a_shop_of_pydantic_ai_knows_what_was_said_before_on_its_branch():

@@ -1,7 +1,9 @@
 """A visit to the shop: a refund that is approved, a question about it, and another answer to the question."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from typing import Any
 
 from tests.frameworks.shop import REFUNDED, REMEMBERED, WHICH
 from threadkeep.client import Client
@@ -51,6 +53,12 @@ def together(runs: Sequence[AgentRun]) -> AgentRun:
     return replace(
         worst,
         text="\n".join(it.text for it in runs),
-        parts=[part for run in runs for part in run.parts],
+        parts=[part for run in runs for part in in_one_order(run.parts)],
         steps=steps,
     )
+
+
+def in_one_order(parts: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Parts with calls that follow each other by name: parallel ones begin as their threads happen to."""
+    for is_call, some in groupby(parts, lambda it: it["type"] == "tool_call"):
+        yield from sorted(some, key=lambda it: it["toolName"]) if is_call else some

@@ -6,7 +6,7 @@ from threadkeep.domain.caps import TurnCaps
 from threadkeep.domain.errors import RateLimited
 from threadkeep.domain.ids import TurnId, UserId, new_uuid
 from threadkeep.ports.allowances import HELD_S, ReplyPlace
-from threadkeep.services import rates
+from threadkeep.services import allowances
 from threadkeep.services.allowances import LocalAllowances
 
 ALICE, BOB = UserId("alice"), UserId("bob")
@@ -84,7 +84,7 @@ async def test_zero_means_no_limit():
 
 
 async def test_users_who_are_quiet_are_forgotten(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rates, "MOST_KNOWN", 3)
+    monkeypatch.setattr(allowances, "MOST_KNOWN", 3)
     clock = Clock()
     limits = LocalAllowances(TurnCaps(per_minute=1), clock)
     for number in range(3):

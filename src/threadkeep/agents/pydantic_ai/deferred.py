@@ -41,7 +41,8 @@ async def _result(turn: Turn, call: ToolCallPart, requests: DeferredToolRequests
 
 def _question(call: ToolCallPart, arguments: dict[str, Any], requests: DeferredToolRequests) -> str:
     """What the user is asked: a question's own words, or what the call is to do."""
-    if requests.kind(call.tool_call_id) == "question":
+    kind_of = getattr(requests, "kind", None)  # since pydantic-ai 2.68: before, no call is a question
+    if kind_of is not None and kind_of(call.tool_call_id) == "question":
         for name in ("question", "message", "prompt"):
             if isinstance(text := arguments.get(name), str):
                 return text

@@ -48,10 +48,10 @@ from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
 from threadkeep.ports.gateway import ModelMessage, ModelRequest, ToolSpec, ToolUse
 from threadkeep.ports.models import ConnectedModel
+from threadkeep.services.allowances import Rate
 from threadkeep.services.completions.completion import Completion, Contents
 from threadkeep.services.completions.given import GivenMessage, GivenRules, whole_history
 from threadkeep.services.equipment import Equipment
-from threadkeep.services.rates import Rate
 from threadkeep.services.replies.run_tokens import RunTokens
 from threadkeep.storage.store import Store
 from threadkeep.tasks import end_tasks
