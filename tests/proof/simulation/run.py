@@ -23,7 +23,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import Ids, make_ids_with
 from threadkeep.http.api import approvals
 
-MOST_S = 400.0
+MOST_S = 90.0
 """Virtual seconds until everything must be at rest after the last act."""
 
 
