@@ -53,7 +53,7 @@ from threadkeep.engine.call_state import UNKNOWN
 from threadkeep.engine.journal import JOURNAL_ENTRIES
 from threadkeep.engine.loop import HandOff, Pause, Surroundings, TurnLimits, run_turn
 from threadkeep.engine.spending import FreeSpending
-from threadkeep.engine.stop import Stop
+from threadkeep.engine.stop import Stop, TurnLost
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import MOST_TOOLS, Toolbox
 from threadkeep.engine.turn_models import TurnModels
@@ -575,6 +575,26 @@ async def test_turn_that_could_not_reserve_gives_nothing_back():
     events = [step async for step in run_turn(TURN, build, around)]
     assert isinstance(events[-1], Failed)
     assert (gateway.requests, spending.releases) == ([], 0)
+
+
+class TakenOver(FreeSpending):
+    """Stores what came before a call, and learns that another node has the turn."""
+
+    async def reserve(self, model: Model, request: ModelRequest) -> ModelRequest:
+        """Can't."""
+        raise TurnLost
+
+
+async def test_turn_that_another_node_took_over_has_no_end_here(caplog: pytest.LogCaptureFixture):
+    tools = TurnTools(Toolbox(None, large_values(), SchemaChecker()), NobodyAsked())
+    models = TurnModels(InMemoryGateway().model)
+    around = Surroundings(models=models, tools=tools, limits=UNLIMITED, spending=TakenOver())
+    events: list[object] = []
+    with pytest.raises(TurnLost):
+        async for step in run_turn(TURN, build, around):
+            events.append(step)  # noqa: PERF401 - it raises at the end
+    assert not any(isinstance(it, Done | Failed) for it in events)
+    assert not caplog.records  # it isn't a fault
 
 
 class Counting(FreeSpending):

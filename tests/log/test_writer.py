@@ -27,9 +27,10 @@ from threadkeep.domain.ids import ConversationId, new_uuid
 from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Lease
 from threadkeep.engine.journal import CallFinished, CallPaid, Dispatch, Dispatched, StepBegun
+from threadkeep.engine.stop import TurnLost
 from threadkeep.log import writer as log_writer
 from threadkeep.log.format import decode_entries
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost
+from threadkeep.log.writer import LogWriter, TurnLog
 from threadkeep.loops import Loops
 from threadkeep.metrics import Histogram
 from threadkeep.storage.database.connector import Database

@@ -9,14 +9,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from tests.proof.story import Story, draw
+from tests.proof.directed import (
+    answered_before_the_pause,
+    killed_at,
+    killed_before_a_write,
+    many_at_once,
+    one_turn,
+    stalled_before_a_write,
+    talk_of,
+    trimmed_while_it_runs,
+    two_messages,
+    with_budget,
+)
+from tests.proof.story import Send, Story, draw
 from threadkeep.domain.events import LogChunk
 from threadkeep.domain.ids import new_uuid
 from threadkeep.engine.journal import Dispatched
 from threadkeep.log.live import LiveLog
 from threadkeep.log.writer import LogWriter, TurnLog
 from threadkeep.mcp.agent_tools import TurnToolSession
-from threadkeep.protocols.threadkeep import encode
 from threadkeep.runtime import following
 from threadkeep.runtime.running import NodeTurns
 from threadkeep.runtime.steering import SteeringMessages
@@ -37,15 +48,10 @@ class Mutant:
 
     name: str
     breaks: Breaking
-    seed: int
-    """Of a story that shows it."""
+    story: Story
+    """Reaches the moment."""
     rule: str
     """Which rule finds it."""
-
-    @property
-    def story(self) -> Story:
-        """Reaches the moment."""
-        return draw(self.seed)
 
     @contextmanager
     def at_work(self) -> Generator[None]:
@@ -64,16 +70,26 @@ def _without(stack: ExitStack, statement: Statement, condition: str, instead: st
     _set(stack, statement, "sqlite", statement.sqlite.replace(condition, instead))
 
 
+_FIRST_WRITER_WINS = (
+    "WHERE tk_turn_chunks.last_seq = excluded.last_seq AND tk_turn_chunks.events = excluded.events"
+)
+
+
 def _no_fence(stack: ExitStack) -> None:
+    """Without it, the numbers of chunks still refuse a second writer, so those have to go, too."""
+    for statement in (turn_log._APPEND, turn_log._APPEND_ALL):
+        _without(
+            stack,
+            statement,
+            "last_seq = excluded.last_seq\n",
+            "last_seq = excluded.last_seq, events = excluded.events\n",
+        )
+        _without(stack, statement, _FIRST_WRITER_WINS, "")
     _without(stack, turn_log._APPEND, "AND fence = ?", "AND ? > 0")
     _without(stack, turn_log._APPEND_ALL, "AND turn.fence = chunk.fence", "")
     _without(stack, turn_log._ANNEX, "AND fence = ?", "AND ? > 0")
     _without(stack, turns._END_TURN, "AND fence = ?", "AND ? > 0")
     _set(stack, NodeTurns, "check_lease", lambda self, turn_id: None)
-
-
-def _end_without_fence(stack: ExitStack) -> None:
-    _without(stack, turns._END_TURN, "AND fence = ?", "AND ? > 0")
 
 
 def _intent_after_the_write(stack: ExitStack) -> None:
@@ -144,10 +160,6 @@ def _forgets_where_it_was(stack: ExitStack) -> None:
     _set(stack, following.Following, "follow", from_the_start)
 
 
-def _release_without_fence(stack: ExitStack) -> None:
-    _without(stack, ledger._RELEASE, "AND fence = ?", "AND ? IS NOT -1")
-
-
 def _show_before_store(stack: ExitStack) -> None:
     append = LogWriter._append
 
@@ -164,7 +176,9 @@ def _lost_wake_up(stack: ExitStack) -> None:
 
 
 def _early_trim(stack: ExitStack) -> None:
-    _without(stack, turn_log._LOCK_LOGGED, "has_log AND ended_at < ?", "has_log AND COALESCE(ended_at, 0) < ?")
+    _without(
+        stack, turn_log._LOCK_LOGGED, "has_log AND ended_at < ?", "has_log AND COALESCE(ended_at, 0) < ?"
+    )
 
 
 def _reservation_never_settled(stack: ExitStack) -> None:
@@ -234,32 +248,70 @@ def _steering_taken_without_a_trace(stack: ExitStack) -> None:
     _set(stack, SteeringMessages, "take_in", shown_only)
 
 
-def _takeover_starts_again(stack: ExitStack) -> None:
-    _without(stack, turn_log._ADOPT, "fence = fence + 1", "fence = fence")
-
-
-assert encode
-
 MUTANTS = (
-    Mutant("drop the fence", _no_fence, 0, ""),
-    Mutant("an end without the fence", _end_without_fence, 0, ""),
-    Mutant("the intent after the write", _intent_after_the_write, 0, ""),
-    Mutant("no idempotency key", _no_idempotency_key, 0, ""),
-    Mutant("another key for every attempt of a call", _another_key_each_time, 0, ""),
-    Mutant("the newest is delivered first", _order_of_delivery, 0, ""),
-    Mutant("a follower that is late gets only the newest", _skips_what_is_late, 0, ""),
-    Mutant("a follower that comes back gets an event again", _forgets_where_it_was, 0, ""),
-    Mutant("a release that isn't fenced", _release_without_fence, 0, ""),
-    Mutant("show before store", _show_before_store, 0, ""),
-    Mutant("a lost wake-up", _lost_wake_up, 0, ""),
-    Mutant("an early trim", _early_trim, 0, ""),
-    Mutant("a reservation is never settled", _reservation_never_settled, 0, ""),
-    Mutant("a call is charged twice", _charged_twice, 0, ""),
-    Mutant("a budget that doesn't count what is reserved", _budget_counts_only_what_is_spent, 0, ""),
-    Mutant("an end that ignores the queue", _end_ignores_the_queue, 0, ""),
-    Mutant("a message that steers stays queued", _steering_stays_queued, 0, ""),
-    Mutant("a request that takes two answers", _two_answers, 0, ""),
-    Mutant("conversations of anybody", _anybodys_conversations, 0, ""),
-    Mutant("a message that steers is taken and not stored", _steering_taken_without_a_trace, 0, ""),
-    Mutant("a takeover with the same fence", _takeover_starts_again, 0, ""),
+    Mutant("drop the fence", _no_fence, stalled_before_a_write("note; say", 3, 5.6), "no_effect_twice"),
+    Mutant(
+        "the intent after the write", _intent_after_the_write, killed_at(0.8, "note; say"), "no_effect_twice"
+    ),
+    Mutant("no idempotency key", _no_idempotency_key, draw(0), "every_message_once"),
+    Mutant(
+        "another key for every attempt",
+        _another_key_each_time,
+        killed_at(0.8, "mark; say"),
+        "no_effect_twice",
+    ),
+    Mutant("the newest is delivered first", _order_of_delivery, draw(0), "followers_saw_the_log"),
+    Mutant("who is late gets only the newest", _skips_what_is_late, draw(0), "followers_saw_the_log"),
+    Mutant("who comes back gets an event again", _forgets_where_it_was, draw(19), "followers_saw_the_log"),
+    Mutant(
+        "show before store",
+        _show_before_store,
+        killed_before_a_write("look; say", 2, seed=2),
+        "followers_saw_the_log",
+    ),
+    Mutant("a lost wake-up", _lost_wake_up, answered_before_the_pause(), "everything_comes_to_rest"),
+    Mutant("an early trim", _early_trim, trimmed_while_it_runs(), "logs_have_no_gap"),
+    Mutant(
+        "a reservation is never settled",
+        _reservation_never_settled,
+        with_budget(one_turn("say"), "10"),
+        "money_is_right",
+    ),
+    Mutant("a call is charged twice", _charged_twice, one_turn("say"), "money_is_right"),
+    Mutant(
+        "a budget without reservations",
+        _budget_counts_only_what_is_spent,
+        many_at_once("0.001"),
+        "no_budget_was_passed",
+    ),
+    Mutant(
+        "an end that ignores the queue",
+        _end_ignores_the_queue,
+        two_messages("look; say", "say"),
+        "nothing_is_left_over",
+    ),
+    Mutant(
+        "what steers stays queued",
+        _steering_stays_queued,
+        two_messages("look; look; say", "say", "steer"),
+        "every_message_once",
+    ),
+    Mutant(
+        "a request takes two answers",
+        _two_answers,
+        replace(one_turn("ask; say", seed=3), decides="twice"),
+        "nothing_is_left_over",
+    ),
+    Mutant(
+        "conversations of anybody",
+        _anybodys_conversations,
+        talk_of([Send(0.1, "a", 0, "say"), Send(0.1, "b", 0, "say")]),
+        "nobody_saw_anothers_data",
+    ),
+    Mutant(
+        "what steers is taken and not stored",
+        _steering_taken_without_a_trace,
+        two_messages("look; look; say", "say", "steer"),
+        "every_message_once",
+    ),
 )

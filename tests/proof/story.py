@@ -86,7 +86,9 @@ class AtCommit:
     commit: str
     """The storage method that makes it, such as `SqlTurnLog.pause`."""
     number: int
-    what: Literal["lost before", "lost after", "kill before", "kill after", "stall before", "stall after", "late"]
+    what: Literal[
+        "lost before", "lost after", "kill before", "kill after", "stall before", "stall after", "late"
+    ]
     node: str = "any"
     seconds: float = 6.0
     """How long the node stands still, or until another takes a killed one's place."""
@@ -211,7 +213,15 @@ def _fault(chance: random.Random, nodes: int, length: float) -> Fault:
     match chance.random():
         case roll if roll < 0.55:
             commit, most = chance.choice(COMMITS)
-            whats = ["lost before", "lost after", "kill before", "kill after", "stall before", "stall after", "late"]
+            whats = [
+                "lost before",
+                "lost after",
+                "kill before",
+                "kill after",
+                "stall before",
+                "stall after",
+                "late",
+            ]
             return AtCommit(commit, chance.randint(1, most), chance.choice(whats), seconds=seconds)  # type: ignore[arg-type]
         case roll if roll < 0.75:
             where = chance.choice(["all", *(f"n{it + 1}" for it in range(nodes))])

@@ -170,7 +170,9 @@ class Users:
                 break
             await asyncio.sleep(chance.uniform(0.5, 3.0))
             with suppress(Lost):
-                page = await self._ask(sent.user, "GET", f"/api/conversations/{sent.conversation}/messages?limit=100")
+                page = await self._ask(
+                    sent.user, "GET", f"/api/conversations/{sent.conversation}/messages?limit=100"
+                )
                 if page.status == 200:
                     found = [it for it in page.json["items"] if f"[m:{sent.mark}]" in str(it.get("content"))]
                     sent.turn_id = found[0].get("turnId") if found else None
@@ -334,18 +336,21 @@ class Users:
             self._seen.final[talk.id] = page["items"]
             for turn_id in dict.fromkeys(it["turnId"] for it in page["items"] if it.get("turnId")):
                 followed = Followed(user, turn_id, "", 0)
-                with suppress(TimeoutError):
+                with suppress(TimeoutError):  # of a turn that never ends
                     async with asyncio.timeout(20):
-                        followed.end = await self._read(followed, random.Random(0))
-                while followed.end == "lost" and followed.events:
-                    more = Followed(user, turn_id, "", int(followed.events[-1]["seq"]))
-                    more.end = followed.end = await self._read(more, random.Random(1))
-                    followed.events += more.events
+                        await self._read_whole(followed)
                 if not followed.is_replay and followed.end == "over":
                     self._seen.replays[turn_id] = followed.events
                 else:
                     self._seen.followed.append(followed)
         await self._peep()
+
+    async def _read_whole(self, followed: Followed) -> None:
+        followed.end = await self._read(followed, random.Random(0))
+        while followed.end == "lost" and followed.events:
+            more = Followed(followed.user, followed.turn_id, "", int(followed.events[-1]["seq"]))
+            followed.end = await self._read(more, random.Random(1))
+            followed.events += more.events
 
     async def _peep(self) -> None:
         """Everybody asks for something of somebody else's."""

@@ -50,7 +50,7 @@ from threadkeep.engine.recorded_calls import RecordedTools
 from threadkeep.engine.replay import NEW_TURN, OpenBatch, TurnState
 from threadkeep.engine.spending import FreeSpending, ModelSpending
 from threadkeep.engine.steering import Steering, nobody_steers
-from threadkeep.engine.stop import Stop, Stopped
+from threadkeep.engine.stop import Stop, Stopped, TurnLost
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.engine.tools import clean_use
 from threadkeep.engine.turn_models import TurnModels
@@ -179,6 +179,8 @@ async def run_turn(
         is_handed_off = exc.reason == "hand_off" and limits.hands_off
         timeout_s = limits.generation_timeout_s
         end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=timeout_s)
+    except TurnLost:
+        raise
     except ThreadkeepError as exc:
         end = failed(exc)
     except Exception as exc:

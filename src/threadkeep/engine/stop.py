@@ -9,6 +9,10 @@ T = TypeVar("T")
 StopReason = Literal["abort", "interrupt", "timeout", "expire", "hand_off"]
 
 
+class TurnLost(Exception):
+    """Another node has taken over the turn; this one must no longer write it, nor say how it ended."""
+
+
 class Stopped(Exception):
     """The turn must end now."""
 

@@ -47,6 +47,7 @@ from threadkeep.engine.journal import (
     JournalEntry,
     StateSaved,
 )
+from threadkeep.engine.stop import TurnLost
 from threadkeep.log.format import LogEntry, encode_chunk
 from threadkeep.log.live import LiveLog
 from threadkeep.loops import Loops
@@ -77,10 +78,6 @@ So a turn has the same commits in every run: for tests that crash at one of them
 GIVE_UP_AFTER_S = 30.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 1.0
-
-
-class TurnLost(Exception):
-    """Another node has taken over the turn; this one must no longer write it."""
 
 
 class TurnLog:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from threadkeep.clock import monotonic
 from threadkeep.domain.ids import TurnId
 from threadkeep.domain.turn import Lease
-from threadkeep.log.writer import TurnLost
+from threadkeep.engine.stop import TurnLost
 from threadkeep.runtime.heartbeat import BEAT_S
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.storage.turn_log import SqlTurnLog

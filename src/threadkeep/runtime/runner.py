@@ -20,11 +20,11 @@ from threadkeep.domain.queued import QueuedMessage
 from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import ABANDONED
 from threadkeep.engine.fold import Folding
-from threadkeep.engine.stop import StopReason
+from threadkeep.engine.stop import StopReason, TurnLost
 from threadkeep.log.format import DAMAGED, LogEntry, continues, decode_entries
 from threadkeep.log.live import LEAST_KEPT
 from threadkeep.log.portions import passing
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, opening_entries, persist
+from threadkeep.log.writer import LogWriter, TurnLog, opening_entries, persist
 from threadkeep.program_log import add_to_subject
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.leases import KeptLease, lease_of

@@ -9,8 +9,8 @@ from threadkeep.clock import monotonic
 from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import TurnId, UserId
 from threadkeep.domain.turn import OpenStep
-from threadkeep.engine.stop import StopReason
-from threadkeep.log.writer import TurnLog, TurnLost
+from threadkeep.engine.stop import StopReason, TurnLost
+from threadkeep.log.writer import TurnLog
 from threadkeep.runtime.control import TurnControl
 from threadkeep.runtime.open_steps import OpenSteps
 from threadkeep.runtime.turn_course import TurnCourse

@@ -7,8 +7,9 @@ from threadkeep.clock import Clock
 from threadkeep.domain.errors import StorageConflict
 from threadkeep.domain.events import LogChunk, TurnEvent, UserMessage
 from threadkeep.domain.queued import QueuedMessage
+from threadkeep.engine.stop import TurnLost
 from threadkeep.log.format import decode_chunk, encode_chunk
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.log.writer import LogWriter, TurnLog, persist
 from threadkeep.runtime.signals import Signals
 from threadkeep.storage.store import Store
 from threadkeep.storage.turn_log import HeldTurn

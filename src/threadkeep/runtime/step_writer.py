@@ -21,7 +21,8 @@ from threadkeep.domain.turn import TurnStatus
 from threadkeep.engine.ending import INTERNAL_ERROR
 from threadkeep.engine.journal import Dispatched, InputAwaited
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, Together, TurnStep
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.engine.stop import TurnLost
+from threadkeep.log.writer import LogWriter, TurnLog, persist
 from threadkeep.runtime.running import NodeTurn, NodeTurns
 from threadkeep.runtime.signals import Signals
 from threadkeep.runtime.step_watch import StepWatch

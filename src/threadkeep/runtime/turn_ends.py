@@ -17,7 +17,8 @@ from threadkeep.domain.receipt import TurnReceipt
 from threadkeep.domain.turn import Turn
 from threadkeep.engine.ending import cut_off, last_events, stopped
 from threadkeep.engine.spending import Priced, at_no_price
-from threadkeep.log.writer import LogWriter, TurnLog, TurnLost, persist
+from threadkeep.engine.stop import TurnLost
+from threadkeep.log.writer import LogWriter, TurnLog, persist
 from threadkeep.metrics import Metrics
 from threadkeep.runtime.running import NodeTurn
 from threadkeep.runtime.signals import Signals

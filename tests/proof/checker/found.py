@@ -40,7 +40,17 @@ class Found:
     def turns(self) -> Sequence[FoundTurn]:
         """All turns."""
         return [
-            FoundTurn(str(id_), str(conversation), status, str(question), str(reply), seq, bool(log), user, str(begun_with))
+            FoundTurn(
+                str(id_),
+                str(conversation),
+                status,
+                str(question),
+                str(reply),
+                seq,
+                bool(log),
+                user,
+                str(begun_with),
+            )
             for id_, conversation, status, question, reply, seq, log, user, begun_with in self.rows(
                 """SELECT turn.id, turn.conversation_id, turn.status, turn.user_message_id,
                     turn.assistant_message_id, turn.last_event_seq, turn.has_log, conversation.user_id, turn.begun_with
@@ -60,7 +70,9 @@ class Found:
         """The marks of messages that joined a running turn: they are in its reply."""
         query = "SELECT parts FROM tk_messages WHERE role = 'assistant' AND parts LIKE '%user_text%'"
         parts = (part for (stored,) in self.rows(query) for part in msgspec.json.decode(stored))
-        texts = (str(part.get("content") or part.get("text")) for part in parts if part["type"] == "user_text")
+        texts = (
+            str(part.get("content") or part.get("text")) for part in parts if part["type"] == "user_text"
+        )
         return [it[1] for text in texts if (it := _MARK.search(text))]
 
     @cached_property

@@ -40,7 +40,10 @@ def paths_are_lines(found: Found) -> Iterator[str]:
             if before is not None and str(parent) != before:
                 yield f"in conversation {conversation}, {role} message {id_} doesn't follow {before} but {parent}"
             before = str(id_)
-    tips = {str(id_): (str(tip) if tip else None) for id_, tip in found.rows("SELECT id, tip_id FROM tk_conversations")}
+    tips = {
+        str(id_): (str(tip) if tip else None)
+        for id_, tip in found.rows("SELECT id, tip_id FROM tk_conversations")
+    }
     for conversation, path in paths.items():
         if tips[conversation] != str(path[-1][1]):
             yield f"conversation {conversation} ends with {path[-1][1]}, not with its tip {tips[conversation]}"

@@ -20,7 +20,9 @@ def money_is_right(found: Found) -> Iterator[str]:
             made[user] += 1
     charged: dict[str, Counter[tuple[int, int]]] = defaultdict(Counter)
     cost, rows = Counter[str](), Counter[str]()
-    query = "SELECT user_id, input_tokens, output_tokens, estimated, cost FROM tk_ledger WHERE purpose = 'turn'"
+    query = (
+        "SELECT user_id, input_tokens, output_tokens, estimated, cost FROM tk_ledger WHERE purpose = 'turn'"
+    )
     for user, input_tokens, output_tokens, is_estimated, amount in found.rows(query):
         rows[user] += 1
         cost[user] += amount or 0

@@ -26,12 +26,12 @@ def nothing_is_left_over(found: Found) -> Iterator[str]:
         is_beside = "leaves_queue" in last[talk].begun_with or found.seen.budget is not None
         if last[talk].status == "COMPLETED" and not is_beside:
             yield f"message {mark} waits in conversation {talk}, though its last turn has completed"
-    for talk, in found.rows(
+    for (talk,) in found.rows(
         """SELECT conversation_id FROM tk_turns WHERE status IN ('RUNNING', 'WAITING')
         GROUP BY conversation_id HAVING count(*) > 1"""
     ):
         yield f"two turns are active in conversation {talk}"
-    for talk, in found.rows(
+    for (talk,) in found.rows(
         """SELECT conversation.id FROM tk_conversations AS conversation WHERE message_count <>
             (SELECT count(*) FROM tk_messages WHERE conversation_id = conversation.id AND on_path)"""
     ):
@@ -45,7 +45,9 @@ def _contradictions(found: Found) -> Iterator[str]:
     for it in found.seen.answered:
         if it.status < 300:
             told.setdefault(it.request_id, set()).add(it.action)
-        elif it.code not in {"APPROVAL_ANSWERED", "APPROVAL_EXPIRED", "APPROVAL_NOT_FOUND"} and it.status < 500:
+        elif (
+            it.code not in {"APPROVAL_ANSWERED", "APPROVAL_EXPIRED", "APPROVAL_NOT_FOUND"} and it.status < 500
+        ):
             yield f"{it.user} couldn't answer request {it.request_id} of turn {it.turn_id}: {it.status} {it.code}"
     for request, actions in told.items():
         if len(actions) > 1:

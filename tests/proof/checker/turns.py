@@ -14,7 +14,9 @@ def every_turn_has_one_end(found: Found) -> Iterator[str]:
     """It has ended, its reply has ended with it in the same way, and its log says so once, at the end."""
     replies = {
         str(id_): (status, str(turn))
-        for id_, status, turn in found.rows("SELECT id, status, turn_id FROM tk_messages WHERE role = 'assistant'")
+        for id_, status, turn in found.rows(
+            "SELECT id, status, turn_id FROM tk_messages WHERE role = 'assistant'"
+        )
     }
     for turn in found.turns:
         if turn.status not in OVER:

@@ -53,7 +53,9 @@ class Cluster:
         """From now on, the story's faults come at their times."""
         begun = self._loop.time()
         for outage in self.faults.outages:
-            self._loop.elsewhere(self._trace.add, outage.node, f"FAULT database {outage.what}", after_s=outage.at)
+            self._loop.elsewhere(
+                self._trace.add, outage.node, f"FAULT database {outage.what}", after_s=outage.at
+            )
         self.faults.outages = [
             Outage(begun + it.at, it.seconds, it.node, it.what) for it in self.faults.outages
         ]
@@ -67,7 +69,9 @@ class Cluster:
         name = f"n{self._count}"
         place = Place(name)
         drift = self.chance(f"clock {name}").uniform(-self._story.drift_s, self._story.drift_s)
-        database = NodeDatabase(self.database, place, self.faults, self.chance(f"database {name}"), self._trace)
+        database = NodeDatabase(
+            self.database, place, self.faults, self.chance(f"database {name}"), self._trace
+        )
         node = SimulatedNode(
             place,
             database,

@@ -187,7 +187,12 @@ class _Sent:
     __slots__ = ("_at", "_database", "_loop", "_name", "_plan", "_writes", "answer")
 
     def __init__(
-        self, database: NodeDatabase, loop: VirtualLoop, plan: Callable[[], Plan[Any]], name: str, writes: bool
+        self,
+        database: NodeDatabase,
+        loop: VirtualLoop,
+        plan: Callable[[], Plan[Any]],
+        name: str,
+        writes: bool,
     ) -> None:
         self._database = database
         self._loop = loop

@@ -152,8 +152,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         place.kept_back.clear()
 
     def _note_problem(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        error = context.get("exception")
-        self.problems.append(f"{context.get('message')}: {error!r}")
+        task, error = context.get("task"), context.get("exception")
+        if isinstance(task, NumberedTask) and task.place is not None and task.place.is_dead:
+            return  # its process is gone
+        self.problems.append(f"{context.get('message')} {error!r} {context.get('task', '')}")
 
     def _run_once(self) -> None:
         self._collect_due()

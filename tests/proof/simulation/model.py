@@ -79,7 +79,9 @@ class SimulatedGateway:
         self._provider = provider
 
     def describe(self, model: str) -> Model:
-        return Model(gateway="default", name=model, context_tokens=100_000, max_output_tokens=2_000, price=PRICE)
+        return Model(
+            gateway="default", name=model, context_tokens=100_000, max_output_tokens=2_000, price=PRICE
+        )
 
     def signer(self, model: str) -> str:
         return model

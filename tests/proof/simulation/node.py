@@ -132,7 +132,9 @@ class SimulatedNode:
         return Adapters(
             store=store,
             jobs=SqlJobs(database),
-            allowances=LocalAllowances(TurnCaps(at_once=0, per_minute=0, uploads_per_minute=0, writes_per_minute=0)),
+            allowances=LocalAllowances(
+                TurnCaps(at_once=0, per_minute=0, uploads_per_minute=0, writes_per_minute=0)
+            ),
             spending=build_spending(settings, store, models, self._clock, metrics),
             bus=self.bus,
             models=models,

@@ -23,7 +23,7 @@ from threadkeep.domain.errors import StorageError
 from threadkeep.domain.ids import Ids, make_ids_with
 from threadkeep.http.api import approvals
 
-MOST_S = 400.0
+MOST_S = 45.0
 """Virtual seconds until everything must be at rest after the last act."""
 
 
@@ -92,7 +92,7 @@ async def _play(story: Story, loop: VirtualLoop, cluster: Cluster, seen: Seen, t
     loop.elsewhere(_back_up, loop, cluster, seen, after_s=cluster.chance("backup").uniform(0, last + 5))
     await asyncio.sleep(last + 5)
     await _come_to_rest(loop, cluster, users, wire, seen)
-    await users.done(60)
+    await users.done(20)
     await users.read_all()
     await _end_all(cluster, seen)
     seen.calls = [
@@ -126,7 +126,7 @@ def _back_up(loop: VirtualLoop, cluster: Cluster, seen: Seen) -> None:
         " UNION ALL SELECT events FROM tk_turn_chunks"
     ).fetchall()
     dangling = {(table, parent) for table, _, parent, _ in copy.execute("PRAGMA foreign_key_check")}
-    seen.backups.append(Backup(loop.time(), [text for text, in texts], sorted(dangling)))
+    seen.backups.append(Backup(loop.time(), [text for (text,) in texts], sorted(dangling)))
     copy.close()
 
 

@@ -15,7 +15,12 @@ from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.tools import Returned, Step, Tool
 from threadkeep.wire.programs import ProgramLost
 
-EFFECTS = {"look": ToolEffect.READ, "mark": ToolEffect.IDEMPOTENT, "note": ToolEffect.WRITE, "hang": ToolEffect.READ}
+EFFECTS = {
+    "look": ToolEffect.READ,
+    "mark": ToolEffect.IDEMPOTENT,
+    "note": ToolEffect.WRITE,
+    "hang": ToolEffect.READ,
+}
 SCHEMA = {"type": "object", "properties": {"about": {"type": "string"}}}
 
 
@@ -50,7 +55,9 @@ class SimulatedServers:
 
     async def tools(self, key: Any, server: Any) -> tuple[Tool, ...]:
         await asyncio.sleep(0.005)
-        return tuple(Tool("world", name, f"Does {name}.", SCHEMA, 60.0, effect=it) for name, it in EFFECTS.items())
+        return tuple(
+            Tool("world", name, f"Does {name}.", SCHEMA, 60.0, effect=it) for name, it in EFFECTS.items()
+        )
 
     async def call(
         self, key: Any, server: Any, name: str, arguments: Mapping[str, Any], *, call_key: str = "", **_: Any

@@ -46,7 +46,7 @@ from threadkeep.engine.code.voices import PROGRAM
 from threadkeep.engine.ending import ABANDONED, completed, failed, last_events, stopped
 from threadkeep.engine.journal import CodeStarted, ReplayDiverged, StepBegun
 from threadkeep.engine.loop import HandOff, Pause, StateLeft, TurnStep
-from threadkeep.engine.stop import Stopped, StopReason
+from threadkeep.engine.stop import Stopped, StopReason, TurnLost
 from threadkeep.engine.timer import TurnTimer
 from threadkeep.wire.programs import (
     AGENT_ABSENT,
@@ -139,6 +139,8 @@ async def run_code(
             end, kept = exc.end, exc.state
         except ProgramLost:
             end, kept = HandOff(), b""
+        except TurnLost:
+            raise
         except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
             await steps.aclose()  # nothing else hears what the program says last
             end, reason = serving.end_after(exc)
