@@ -10,7 +10,7 @@ from threadkeep.context.call_ids import CallIds
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import ThreadkeepError
+from threadkeep.domain.errors import DatabaseAway, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -170,6 +170,8 @@ async def run_turn(
         timeout_s = limits.generation_timeout_s
         end = HandOff() if is_handed_off else stopped(turn, exc.reason, timeout_s=timeout_s)
     except ThreadkeepError as exc:
+        if isinstance(exc, DatabaseAway) and limits.hands_off:
+            raise  # as if this node had died: the turn is resumed from its log
         end = failed(exc)
     except Exception as exc:
         log.exception("turn %s failed", turn.id)

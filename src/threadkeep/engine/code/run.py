@@ -10,7 +10,13 @@ from collections.abc import AsyncGenerator, Coroutine, Iterator, Sequence
 from typing import Any
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, GenerationFailed, OutputInvalid, ThreadkeepError
+from threadkeep.domain.errors import (
+    BudgetExceeded,
+    DatabaseAway,
+    GenerationFailed,
+    OutputInvalid,
+    ThreadkeepError,
+)
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -126,7 +132,9 @@ async def run_code(
             end, kept = exc.end, exc.state
         except ProgramLost:
             end, kept = HandOff(), b""
-        except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
+        except Exception as exc:
+            if isinstance(exc, DatabaseAway) and limits.hands_off:
+                raise  # as if this node had died: the program continues from its log
             await steps.aclose()  # nothing else hears what the program says last
             end, reason = serving.end_after(exc)
             kept = await serving.leave(reason)
