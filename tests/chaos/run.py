@@ -4,6 +4,7 @@ import asyncio
 import random
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
@@ -84,6 +85,8 @@ class Chaos:
                 await doing(who, about)
             except (Loss, AssertionError) as exc:
                 self.record.losses.append(f"{who.doing}: {exc}")
+            except Exception:  # noqa: BLE001 - what was found so far is not to be lost
+                self.record.losses.append(f"{who.doing}: {traceback.format_exc()}")
 
     async def _strike(self, faults: Faults, chance: random.Random) -> None:
         """One fault every few hundred milliseconds; some last while others come."""

@@ -26,7 +26,7 @@ from threadkeep.context.call_ids import TakenIds, none_taken
 from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.request import BuiltRequest
 from threadkeep.context.tool_results import MOST_RESULT_CHARACTERS
-from threadkeep.domain.errors import UNEXPECTED, StorageConflict, StorageUnavailable
+from threadkeep.domain.errors import UNEXPECTED, DatabaseAway, StorageConflict, StorageUnavailable
 from threadkeep.domain.events import (
     Done,
     EventBody,
@@ -375,6 +375,15 @@ async def test_failure_of_our_storage_is_no_failure_of_the_tool():
     events = await run(gateway, InMemoryTools(tool=gives(StorageUnavailable("The database is away."))))
     assert events[-1] == Failed("STORAGE_UNAVAILABLE", "The database is away.", retryable=False)
     assert results(events)["1"].status == "interrupted"
+
+
+async def test_turn_that_cannot_reach_the_database_is_left_to_be_resumed_if_another_node_may():
+    tools = InMemoryTools(tool=gives(DatabaseAway("The database is away.")))
+    with pytest.raises(DatabaseAway):
+        await run(InMemoryGateway(use(ToolUse("1", "tool", {}))), tools)
+    not_resumed = replace(UNLIMITED, hands_off=False)
+    events = await run(InMemoryGateway(use(ToolUse("1", "tool", {}))), tools, limits=not_resumed)
+    assert events[-1] == Failed("STORAGE_UNAVAILABLE", "The database is away.", retryable=False)
 
 
 async def test_tool_that_takes_too_long_is_ended():

@@ -175,6 +175,13 @@ def check_status(response: httpx.Response | httpx2.Response, *expected: int) -> 
     assert response.status_code in expected, response.status_code
 
 
+async def get(http: Http, path: str) -> httpx.Response | httpx2.Response:
+    """What a server has there."""
+    response = await http.get(path)
+    check_status(response, 200)
+    return response
+
+
 @dataclass
 class Person:
     """Somebody who begins the turn, follows it and decides on its requests, in as many lives as it takes."""
@@ -274,9 +281,9 @@ async def check_end(http: Http, person: Person, server: ToolServer, model: Scrip
     assert [event["seq"] for event in events] == [*range(1, len(events) + 1)]
     assert person.is_done
     assert (events[-1]["type"], events[-1].get("status")) == ("done", "COMPLETED"), events[-1]
-    turn = (await http.get(f"/api/turns/{turn_id}")).json()
+    turn = (await get(http, f"/api/turns/{turn_id}")).json()
     path = f"/api/conversations/{person.conversation}/messages?limit=200"
-    asked, reply = (await http.get(path)).json()["items"]  # the question is stored once, too
+    asked, reply = (await get(http, path)).json()["items"]  # the question is stored once, too
     assert (turn["status"], reply["status"], asked["turnId"]) == ("COMPLETED", "COMPLETED", turn_id)
     assert reply["content"] == WHOLE
     check_tools(person, server, reply)
@@ -339,16 +346,16 @@ def check_usage(events: Sequence[dict[str, Any]], reply: dict[str, Any], turn: d
 async def check_dialects(http: Http, person: Person, reply: dict[str, Any]) -> None:
     """Every dialect ends with the message."""
     path = f"/api/turns/{person.turn_id}/events"
-    again = (await http.get(path)).text
+    again = (await get(http, path)).text
     events = [it.removeprefix("data: ") for it in again.splitlines() if it.startswith("data: ")]
     assert [msgspec.json.decode(it) for it in events] == person.seen
-    text = (await http.get(f"{path}?dialect=text")).text
+    text = (await get(http, f"{path}?dialect=text")).text
     pieces = [piece.removeprefix("data: ").replace("\ndata: ", "\n") for piece in text.split("\n\n") if piece]
     assert pieces.pop() == "[DONE]"
     said = "".join(pieces)
     assert said.endswith("".join(PIECES[-1]))
     assert said == WHOLE or kinds(person.seen)["iteration_restart"]
-    agentx = (await http.get(f"{path}?dialect=agentx")).text
+    agentx = (await get(http, f"{path}?dialect=agentx")).text
     frames = [
         msgspec.json.decode(it.removeprefix("data: "))
         for it in agentx.splitlines()

@@ -596,6 +596,10 @@ class StorageUnavailable(StorageError):
     """Retrying may help."""
 
 
+class DatabaseAway(StorageUnavailable):
+    """The database can't be reached. A turn that needs it now is resumed later."""
+
+
 class StorageConflict(StorageError):
     """Another writer was first, or a constraint rejected the row."""
 

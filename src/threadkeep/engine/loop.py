@@ -12,7 +12,7 @@ from threadkeep.context.estimates import estimate_request_tokens
 from threadkeep.context.outputs import with_repair
 from threadkeep.context.request import TOKENS_KEPT_FOR_THE_REPLY, BuiltRequest
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import OutputInvalid, ThreadkeepError
+from threadkeep.domain.errors import DatabaseAway, OutputInvalid, ThreadkeepError
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -182,6 +182,8 @@ async def run_turn(
     except TurnLost:
         raise
     except ThreadkeepError as exc:
+        if isinstance(exc, DatabaseAway) and limits.hands_off:
+            raise  # as if this node had died: the turn is resumed from its log
         end = failed(exc)
     except Exception as exc:
         log.exception("turn %s failed", turn.id)

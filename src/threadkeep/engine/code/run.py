@@ -12,7 +12,13 @@ from typing import Any
 import msgspec
 
 from threadkeep.domain.approval import ApprovalAction
-from threadkeep.domain.errors import BudgetExceeded, GenerationFailed, OutputInvalid, ThreadkeepError
+from threadkeep.domain.errors import (
+    BudgetExceeded,
+    DatabaseAway,
+    GenerationFailed,
+    OutputInvalid,
+    ThreadkeepError,
+)
 from threadkeep.domain.events import (
     ApprovalResponse,
     EventBody,
@@ -142,6 +148,8 @@ async def run_code(
         except TurnLost:
             raise
         except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
+            if isinstance(exc, DatabaseAway) and limits.hands_off:
+                raise  # as if this node had died: the program continues from its log
             await steps.aclose()  # nothing else hears what the program says last
             end, reason = serving.end_after(exc)
             kept = await serving.leave(reason)

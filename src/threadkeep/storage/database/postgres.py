@@ -19,6 +19,7 @@ from psycopg.types.string import TextLoader
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from threadkeep.domain.errors import (
+    DatabaseAway,
     Forbidden,
     SettingsError,
     StorageConflict,
@@ -70,7 +71,7 @@ _TIMEOUTS: dict[str, Any] = {
 _UNREACHABLE = "Couldn't connect to the database. Try again in a moment."
 
 
-class ConnectionBroke(StorageUnavailable):
+class ConnectionBroke(DatabaseAway):
     """A statement found its connection dead, or the server refused it; a new connection may work."""
 
 
@@ -245,7 +246,7 @@ class PostgresDatabase:
         except UnicodeEncodeError as exc:
             raise StorageConflict(f"The database rejected the row: {exc}.") from exc
         except PoolTimeout as exc:
-            raise StorageUnavailable(_UNREACHABLE) from exc
+            raise DatabaseAway(_UNREACHABLE) from exc
         except psycopg.Error as exc:
             if isinstance(exc, psycopg.OperationalError):
                 await self._replace_dead_connections()
@@ -353,7 +354,7 @@ def _hanging_up_after(connection: PostgresConnection, seconds: float) -> Generat
     except psycopg.OperationalError as exc:
         if timer.when() > loop.time():
             raise
-        raise StorageUnavailable(_UNREACHABLE) from exc
+        raise DatabaseAway(_UNREACHABLE) from exc
     finally:
         timer.cancel()
 
