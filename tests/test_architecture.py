@@ -156,6 +156,7 @@ LOADERS = {"threadkeep", "threadkeep.cli", "threadkeep.agents.loading"}
 # A task that lives as long as the process is started by `Loops.start`, which restarts it when it fails. These
 # start tasks and threads of another kind; each says how that ends, and who notices if it fails.
 SHORT_LIVED = {
+    "threadkeep.agents.others.run_other": "an agent inside a turn: the one that runs it waits for it",
     "threadkeep.loops.Loop.__init__": "the helper itself",
     "threadkeep.storage.database.sqlite.SqliteDatabase.__init__": "threads; a `Watch` counts failures",
     # A turn, and what belongs to one.

@@ -126,7 +126,7 @@ async def test_prompt_of_an_agent_that_another_one_asks_stays_its_owners():
             message = await ada.ask((await ada.create_conversation(team.id)).id, "Hi")
             receipts = (await app.app.services()).receipts
             user = User(UserId("ada"))
-            contexts = [await receipts.get(user, message.turn_id, number) for number in (1, 2, 3)]
+            contexts = [await receipts.get(user, str(message.turn_id), number) for number in (1, 2, 3)]
             own, others, _ = (
                 str([it.texts.get(one.sha256) for one in it.receipt.components]) for it in contexts
             )
@@ -154,8 +154,12 @@ async def test_insides_of_an_agent_are_for_those_who_may_see_them():
                 team = await client.create_agent("Team", settings={"agents": ["notes"]})
                 conversation = await client.create_conversation(team.id)
                 message = await client.ask(conversation.id, "Hi")
-                steps = [it async for it in client.steps(message.turn_id, values=True)]
+                steps = [it async for it in client.steps(str(message.turn_id), values=True)]
                 shown = [it.value for it in steps if it.name.endswith("secret")]
                 assert shown == (["secret 1", "secret 2"] if is_open else [UNSET])
                 (ran,) = (it for it in steps if it.kind == "agent")
-                assert (ran.name, ran.agent, ran.value["text"]) == ("notes", "Notes", "Noted.")
+                assert (ran.name, ran.agent, ran.value) == (
+                    "notes",
+                    "Notes",
+                    {"text": "Noted.", "model": "Notes"},
+                )
