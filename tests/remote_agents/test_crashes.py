@@ -61,13 +61,13 @@ async def drive(client: Client, url: str, *, repeat: bool) -> MessageView:
 
 async def _first(crashed: Awaitable[object], driving: Awaitable[MessageView]) -> MessageView | None:
     """How the turn ended; None if Threadkeep crashed before."""
-    tasks = [asyncio.ensure_future(crashed), asyncio.ensure_future(driving)]
+    tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(crashed), asyncio.ensure_future(driving)]
     try:
         async with asyncio.timeout(60):
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0] not in done and isinstance(tasks[1].exception(), ClientError | NotReached):
                 await tasks[0]
-        return None if tasks[0].done() else tasks[1].result()  # type: ignore[return-value]
+        return None if tasks[0].done() else tasks[1].result()
     finally:
         for task in tasks:
             task.cancel()
@@ -95,7 +95,7 @@ def check(reply: MessageView | None, server: AgUiServer, at: Position, *, repeat
     else:
         assert max(asked.values(), default=0) <= 1, f"{at}: a run that may have had an effect was made twice"
         assert reply.status == "COMPLETED" or (reply.error and reply.error.code == "INTERRUPTED"), (at, reply)
-        assert WHOLE.startswith(reply.content), (at, reply.content)
+        assert WHOLE.startswith(str(reply.content)), (at, reply.content)
     calls = [(it.tool_name, it.status) for it in reply.tool_calls]
     if reply.status == "COMPLETED":
         assert reply.content == WHOLE, at

@@ -10,6 +10,7 @@ from tests.remote_agents.ag_ui_server import AgUiServer, Json, Request, Script, 
 from threadkeep.client import TurnWaiting
 from threadkeep.testing import RunningApp, running_app, until
 from threadkeep.wire.messages import MessageView
+from threadkeep.wire.parts import StepPartView
 from threadkeep.wire.views import ConversationView
 
 SECRET_HEADER = "Bearer value-of-a-header-4711"
@@ -86,7 +87,7 @@ async def test_thoughts_calls_steps_and_activities_of_the_server_are_part_of_the
         (call,) = reply.tool_calls
         assert (call.tool_name, call.server, call.status) == ("find_order", "agent", "ok")
         assert (call.arguments, call.result) == ({"id": 7}, {"total": 12})
-        steps = [it for it in reply.parts if type(it).__name__ == "StepPartView"]
+        steps = [it for it in reply.parts if isinstance(it, StepPartView)]
         assert [(it.name, it.title, it.status) for it in steps] == [
             ("look up", None, "ok"),
             ("PLAN", "Two steps left", "ok"),
@@ -94,7 +95,7 @@ async def test_thoughts_calls_steps_and_activities_of_the_server_are_part_of_the
 
 
 async def counting(request: Request) -> None:
-    count = (request.body["state"] or {}).get("count", 0)
+    count: int = request.body["state"].get("count", 0)
     await request.begin()
     await request.event("STATE_SNAPSHOT", snapshot={"count": count, "seen": []})
     await request.event("STATE_DELTA", delta=[{"op": "replace", "path": "/count", "value": count + 1}])

@@ -92,7 +92,7 @@ async def test_agno_agent_calls_its_tool():
         async with servers(remote) as url, running_app() as app:
             id_ = await conversation_with(app, f"{url}/agno/agui")
             reply = await app.client.ask(id_, "What does order 7 cost?")
-            assert reply.content.endswith("It costs 21 EUR.")
+            assert str(reply.content).endswith("It costs 21 EUR.")
             assert [(it.tool_name, it.result) for it in reply.tool_calls] == [("price", "21 EUR")]
 
 

@@ -147,7 +147,7 @@ async def run_code(
             end, kept = HandOff(), b""
         except TurnLost:
             raise
-        except Exception as exc:  # noqa: BLE001 - `end_after` logs what is unexpected
+        except Exception as exc:  # `end_after` logs what is unexpected
             if isinstance(exc, DatabaseAway) and limits.hands_off:
                 raise  # as if this node had died: the program continues from its log
             await steps.aclose()  # nothing else hears what the program says last
