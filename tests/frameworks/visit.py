@@ -60,5 +60,6 @@ def together(runs: Sequence[AgentRun]) -> AgentRun:
 
 def in_one_order(parts: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Parts with calls that follow each other by name: parallel ones begin as their threads happen to."""
-    for is_call, some in groupby(parts, lambda it: it["type"] == "tool_call"):
+    for is_call, group in groupby(parts, lambda it: it["type"] == "tool_call"):
+        some = list(group)
         yield from sorted(some, key=lambda it: it["toolName"]) if is_call else some
