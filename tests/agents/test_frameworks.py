@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Iterator
 from io import BytesIO
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from agents import Agent as SdkAgent
@@ -49,9 +49,10 @@ def addresses(value: Any) -> Iterator[str]:
     """The files in a request, as the addresses that hold them."""
     if isinstance(value, str) and value.startswith("data:"):
         yield value
-    inside: Any = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for it in inside:
-        yield from addresses(it)
+    if isinstance(value, dict | list):
+        whole = cast("Any", value)
+        for it in whole.values() if isinstance(value, dict) else whole:
+            yield from addresses(it)
 
 
 async def conversation_with(client: Client) -> str:
@@ -141,7 +142,7 @@ async def test_a_server_that_an_admin_adds_is_offered_and_called_under_its_rules
                 await app.client.answer(request.turn_id, request.request_id, "allow")
                 reply = await app.client.reply(started.turn_id)
         assert [it.arguments for it in server.uses] == [{"city": "Oslo"}]
-    assert "weather__forecast" in asked[0].tools
+    assert asked[0].tools == ["weather__forecast"], "Threadkeep's own tools are not offered"
     assert "Sunny in Oslo." in str(reply.content)
     assert [it.server for it in reply.tool_calls] == ["weather"]
 
