@@ -66,13 +66,20 @@ def says(*texts: str, stop: str = "end_turn") -> list[ModelEvent]:
     return [*map(TextDelta, texts), *reply()[:-1], ModelStopped(stop)]
 
 
-def around(gateway: InMemoryGateway, tools: InMemoryTools | None = None, **given: Any) -> Surroundings:
+def around(
+    gateway: InMemoryGateway,
+    tools: InMemoryTools | None = None,
+    *,
+    limits: TurnLimits = UNLIMITED,
+    **given: Any,
+) -> Surroundings:
     toolbox = Toolbox(tools, large_values(), SchemaChecker())
     return Surroundings(
         models=TurnModels(gateway.model),
         tools=TurnTools(toolbox, NobodyAsked()),
         check_output=CHECK,
-        **{"limits": UNLIMITED, **given},
+        limits=limits,
+        **given,
     )
 
 
