@@ -112,5 +112,7 @@ class Seen:
     """What was still going on after everything had ended: tasks, statements, exceptions that nobody awaited."""
     price: tuple[int, int] = (0, 0)
     """Of a token in and a token out, in trillionths."""
+    losses: int = 0
+    """How often a node may have been lost between a reservation and its call, which then counts in full."""
     budget: int | None = None
     """What each user may spend, in trillionths."""
