@@ -1,4 +1,4 @@
-"""Users: they send, follow, stop, answer and edit, try again when something gets lost, and note what they see.
+"""Users: they send, follow, stop, answer and edit, try again when something is lost, and note what they see.
 
 They know only the API, so they talk to simulated nodes and to real ones alike.
 """

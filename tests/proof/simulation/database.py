@@ -32,7 +32,17 @@ DAY_MS = 86_400_000
 _QUICK_S = 0.001
 LATE_S = 0.03
 MOST_QUIET = frozenset(
-    ["SqlTurnLog.renew", "SqlTurnLog.abandoned", "SqlApprovals.expired", "SqlAbsences.unnoted", "SqlBranches.settle", "SqlPrograms.note_seen", "SqlJobs.take", "SqlTurnLog.unfollowed", "SqlTurnLog.note_followed"]
+    (
+        "SqlTurnLog.renew",
+        "SqlTurnLog.abandoned",
+        "SqlApprovals.expired",
+        "SqlAbsences.unnoted",
+        "SqlBranches.settle",
+        "SqlPrograms.note_seen",
+        "SqlJobs.take",
+        "SqlTurnLog.unfollowed",
+        "SqlTurnLog.note_followed",
+    )
 )
 """What nodes do all the time: not told."""
 

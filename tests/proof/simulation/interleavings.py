@@ -1,4 +1,4 @@
-"""Which of the moments that matter a run has reached; kills and lost answers are counted where they happen."""
+"""Which of the moments that matter a run has reached; faults at commits count where they happen."""
 
 import sqlite3
 
