@@ -136,7 +136,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.create_task(coroutine, context=place.context())
 
     def kill(self, place: Place) -> None:
-        """Nothing of a place runs any more; what it was doing is kept as it stood, so that nothing ends it."""
+        """Nothing of a place runs any more; what it was doing is kept as it was, and nothing ends it."""
         place.is_dead = True
         place.kept_back.clear()
         place.remains = [it for it in asyncio.all_tasks(self) if place_of(it) is place]
