@@ -240,6 +240,11 @@ SUITES = (
         ),
     ),
     Suite(
+        "the checker of tests/proof finds what is put wrong on purpose",
+        ("tests/proof/test_mutants.py",),
+        ("src/threadkeep", "tests/proof"),
+    ),
+    Suite(
         "commands that start servers of their own",
         (
             "tests/cli/test_attaching.py",

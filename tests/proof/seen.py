@@ -109,8 +109,10 @@ class Seen:
     replays: dict[str, list[Event]] = field(default_factory=dict[str, list[Event]])
     """The events of each turn, as its user reads them in the end, unless they are no longer stored."""
     left: list[str] = field(default_factory=list[str])
-    """What was still going on after everything had ended: tasks, statements, exceptions that nobody awaited."""
+    """What still went on after everything had ended: tasks, statements, exceptions that nobody awaited."""
     price: tuple[int, int] = (0, 0)
     """Of a token in and a token out, in trillionths."""
+    losses: int = 0
+    """How often a node may have been lost between a reservation and its call, which then counts in full."""
     budget: int | None = None
     """What each user may spend, in trillionths."""

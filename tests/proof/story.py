@@ -163,8 +163,8 @@ PLANS = {
         "note; note; say", "look+ask; say", "quiet",
     ),
     "code": (
-        "say", "look; say", "note; say", "note; mark; look", "ask; note; say", "model; note", "note; ask; note",
-        "save; model; note", "model+note; ask", "steer; say",
+        "say", "look; say", "note; say", "note; mark; look", "ask; note; say", "model; note",
+        "note; ask; note", "save; model; note", "model+note; ask", "steer; say",
     ),
 }  # fmt: skip
 

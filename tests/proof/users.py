@@ -1,4 +1,4 @@
-"""Users: they send, follow, stop, answer and edit, try again when something gets lost, and note what they see.
+"""Users: they send, follow, stop, answer and edit, try again when something is lost, and note what they see.
 
 They know only the API, so they talk to simulated nodes and to real ones alike.
 """
@@ -356,8 +356,10 @@ class Users:
         """Everybody asks for something of somebody else's."""
         for (owner, _), talk in self.talks.items():
             for other in self.names:
-                if other != owner:
-                    answer = await self._ask(other, "GET", f"/api/conversations/{talk.id}/messages")
+                if other == owner:
+                    continue
+                for path in (f"/api/conversations/{talk.id}", f"/api/conversations/{talk.id}/messages"):
+                    answer = await self._ask(other, "GET", path)
                     if answer.status != 404:
                         self._seen.leaks.append(f"{other} got {answer.status} for a conversation of {owner}")
 

@@ -1,4 +1,4 @@
-"""What must hold, whatever happened: from what users saw, the world counted, and the database holds afterwards.
+"""What must hold, whatever happened: from what users saw, the world counted and the database holds.
 
     messages.py    every acknowledged message once, and in its place
     turns.py       every turn one end, its log without a gap, one at a time
@@ -8,7 +8,7 @@
     rest.py        nothing left over: no orphan, no lease, no reservation, no open request
     backups.py     a backup taken meanwhile has all that was acknowledged before
 
-Every rule takes `Found` and yields sentences about what broke, with the ids by which the trace tells the story.
+Every rule takes `Found` and yields sentences about what broke, with ids by which the trace tells the story.
 """
 
 import sqlite3

@@ -28,4 +28,4 @@ def no_effect_twice(found: Found) -> Iterator[str]:
         mark = about.rsplit("-", 2)[0] if about.count("-") == 3 else about.rsplit("-", 1)[0]
         most = max(answers_to[mark], 1) if mark in answers_to else most_again
         if len(counted) > most and not consented:
-            yield f"{name} for {about} was handed over with {len(counted)} keys in {most} turns: {sorted(counted)}"
+            yield f"{name} for {about} has {len(counted)} keys in {most} turns: {sorted(counted)}"

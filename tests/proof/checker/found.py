@@ -53,7 +53,8 @@ class Found:
             )
             for id_, conversation, status, question, reply, seq, log, user, begun_with in self.rows(
                 """SELECT turn.id, turn.conversation_id, turn.status, turn.user_message_id,
-                    turn.assistant_message_id, turn.last_event_seq, turn.has_log, conversation.user_id, turn.begun_with
+                    turn.assistant_message_id, turn.last_event_seq, turn.has_log, conversation.user_id,
+                    turn.begun_with
                 FROM tk_turns AS turn JOIN tk_conversations AS conversation
                     ON conversation.id = turn.conversation_id ORDER BY turn.id"""
             )

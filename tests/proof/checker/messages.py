@@ -31,14 +31,15 @@ def paths_are_lines(found: Found) -> Iterator[str]:
     """The active path of a conversation is one line: each message follows the one before it."""
     paths: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in found.rows(
-        "SELECT conversation_id, id, parent_id, role FROM tk_messages WHERE on_path ORDER BY conversation_id, seq"
+        "SELECT conversation_id, id, parent_id, role FROM tk_messages WHERE on_path"
+        " ORDER BY conversation_id, seq"
     ):
         paths[str(row[0])].append(row)
     for conversation, path in paths.items():
         before = None
         for _, id_, parent, role in path:
             if before is not None and str(parent) != before:
-                yield f"in conversation {conversation}, {role} message {id_} doesn't follow {before} but {parent}"
+                yield f"in {conversation}, {role} message {id_} doesn't follow {before} but {parent}"
             before = str(id_)
     tips = {
         str(id_): (str(tip) if tip else None)
@@ -46,4 +47,4 @@ def paths_are_lines(found: Found) -> Iterator[str]:
     }
     for conversation, path in paths.items():
         if tips[conversation] != str(path[-1][1]):
-            yield f"conversation {conversation} ends with {path[-1][1]}, not with its tip {tips[conversation]}"
+            yield f"conversation {conversation} ends with {path[-1][1]}, not {tips[conversation]}"

@@ -33,7 +33,7 @@ def money_is_right(found: Found) -> Iterator[str]:
     for user in sorted({*charged, *answered}):
         if extra := charged[user] - answered[user]:
             yield f"{user} was charged for calls that the model didn't answer so: {dict(extra)}"
-        if rows[user] > made[user]:
+        if rows[user] > made[user] + found.seen.losses:
             yield f"{user} was charged {rows[user]} times for {made[user]} calls"
         least = sum((i * price_in + o * price_out) * n for (i, o), n in answered[user].items())
         if found.seen.budget is not None and cost[user] < least:

@@ -36,8 +36,7 @@ def nothing_is_left_over(found: Found) -> Iterator[str]:
             (SELECT count(*) FROM tk_messages WHERE conversation_id = conversation.id AND on_path)"""
     ):
         yield f"conversation {talk} counts its messages wrongly"
-    for answer in _contradictions(found):
-        yield answer
+    yield from _contradictions(found)
 
 
 def _contradictions(found: Found) -> Iterator[str]:
@@ -48,7 +47,7 @@ def _contradictions(found: Found) -> Iterator[str]:
         elif (
             it.code not in {"APPROVAL_ANSWERED", "APPROVAL_EXPIRED", "APPROVAL_NOT_FOUND"} and it.status < 500
         ):
-            yield f"{it.user} couldn't answer request {it.request_id} of turn {it.turn_id}: {it.status} {it.code}"
+            yield f"{it.user} couldn't answer {it.request_id} of turn {it.turn_id}: {it.status} {it.code}"
     for request, actions in told.items():
         if len(actions) > 1:
             yield f"request {request} took two answers: {sorted(actions)}"

@@ -58,4 +58,4 @@ def logs_have_no_gap(found: Found) -> Iterator[str]:
         if chunks[turn.id] and turn.last_event_seq is not None and expected - 1 != turn.last_event_seq:
             yield f"the log of turn {turn.id} ends at {expected - 1}, not at {turn.last_event_seq}"
         if bool(chunks[turn.id]) != turn.has_log:
-            yield f"turn {turn.id} {'has' if turn.has_log else 'has no'} log, but {len(chunks[turn.id])} chunks"
+            yield f"turn {turn.id} says has_log={turn.has_log}, but has {len(chunks[turn.id])} chunks"

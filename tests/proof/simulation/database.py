@@ -32,8 +32,17 @@ DAY_MS = 86_400_000
 _QUICK_S = 0.001
 LATE_S = 0.03
 MOST_QUIET = frozenset(
-    "SqlTurnLog.renew SqlTurnLog.abandoned SqlApprovals.expired SqlAbsences.unnoted SqlBranches.settle"
-    " SqlPrograms.note_seen SqlJobs.take SqlTurnLog.unfollowed SqlTurnLog.note_followed".split()
+    (
+        "SqlTurnLog.renew",
+        "SqlTurnLog.abandoned",
+        "SqlApprovals.expired",
+        "SqlAbsences.unnoted",
+        "SqlBranches.settle",
+        "SqlPrograms.note_seen",
+        "SqlJobs.take",
+        "SqlTurnLog.unfollowed",
+        "SqlTurnLog.note_followed",
+    )
 )
 """What nodes do all the time: not told."""
 
@@ -203,13 +212,13 @@ class _Sent:
         loop.elsewhere(self._arrive, after_s=database.latency())
 
     def _arrive(self) -> None:
-        database, place, faults = self._database, self._database._place, self._database._faults  # noqa: SLF001
+        database, place, faults = self._database, self._database._place, self._database._faults
         fault = faults.at_commit(place.name, self._name) if self._writes else None
         outage = faults.outage(place.name, self._loop.time())
         if fault is not None:
             self._befall(fault)
             return
-        if place.is_dead and database._chance.random() < 0.5:  # noqa: SLF001 - it was still in its buffer
+        if place.is_dead and database._chance.random() < 0.5:
             return
         if outage is not None and outage.what != "slow":
             self._break(outage)
@@ -217,7 +226,7 @@ class _Sent:
         self._execute()
 
     def _break(self, outage: Outage) -> None:
-        chance = self._database._chance.random()  # noqa: SLF001
+        chance = self._database._chance.random()
         if outage.what == "refusing" or (outage.what == "flaky" and chance < 0.25) or not self._writes:
             if outage.what == "flaky" and chance >= 0.5:
                 self._execute()
@@ -229,7 +238,7 @@ class _Sent:
             self._execute(is_lost=True)
 
     def _befall(self, fault: AtCommit) -> None:
-        trace, place, faults = self._database._trace, self._database._place, self._database._faults  # noqa: SLF001
+        trace, place, faults = self._database._trace, self._database._place, self._database._faults
         trace.add(place.name, f"FAULT {fault.what}", f"{self._name} number {fault.number}")
         trace.count(f"{fault.what} {self._name}")
         match fault.what:
@@ -254,8 +263,8 @@ class _Sent:
     def _execute(self, *, is_lost: bool = False) -> None:
         result, error, how = None, None, "ok"
         try:
-            result = self._database._shared.do(self._plan, writes=self._writes)  # noqa: SLF001
-        except Exception as exc:  # noqa: BLE001 - the caller gets it
+            result = self._database._shared.do(self._plan, writes=self._writes)
+        except Exception as exc:
             error, how = exc, type(exc).__name__
         if self._writes and self._name not in MOST_QUIET:
             self._tell(f"{how}, answer lost" if is_lost else how)
@@ -270,7 +279,7 @@ class _Sent:
 
     def _tell(self, how: str) -> None:
         database = self._database
-        database._trace.add(database._place.name, f"{self._name}: {how}")  # noqa: SLF001
+        database._trace.add(database._place.name, f"{self._name}: {how}")
 
     def _answer(self, result: Any, error: Exception | None) -> None:
         self._loop.elsewhere(self._settle, result, error, after_s=self._database.latency())
@@ -286,4 +295,4 @@ class _Sent:
 
 def _caller() -> str:
     """The storage method that asks, such as `SqlTurnLog.pause`: the last one outside this module."""
-    return sys._getframe(2).f_code.co_qualname  # noqa: SLF001
+    return sys._getframe(2).f_code.co_qualname

@@ -118,7 +118,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         future = self.create_future()
         try:
             result = func(*args)
-        except BaseException as exc:  # noqa: BLE001 - what waits for the function gets it
+        except BaseException as exc:
             self.call_soon(_settle, future, None, exc)
         else:
             self.call_soon(_settle, future, result, None)
@@ -136,7 +136,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.create_task(coroutine, context=place.context())
 
     def kill(self, place: Place) -> None:
-        """Nothing of a place runs any more; what it was doing is kept, as it stood, so that nothing ends it."""
+        """Nothing of a place runs any more; what it was doing is kept as it was, and nothing ends it."""
         place.is_dead = True
         place.kept_back.clear()
         place.remains = [it for it in asyncio.all_tasks(self) if place_of(it) is place]
@@ -172,21 +172,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
         ready = self._ready
         for _ in range(len(ready)):
             handle = ready.popleft()
-            if handle._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001
+            if handle._cancelled:  # type: ignore[attr-defined]
                 continue
-            place = handle._context.get(_place)  # type: ignore[attr-defined]  # noqa: SLF001
+            place = handle._context.get(_place)  # type: ignore[attr-defined]
             if place is not None and (place.is_dead or place.is_stalled):
                 if not place.is_dead:
                     place.kept_back.append(handle)
                 continue
-            handle._run()  # noqa: SLF001
+            handle._run()
 
     def _collect_due(self) -> None:
         scheduled = self._scheduled
-        while scheduled and (scheduled[0]._cancelled or scheduled[0].when() <= self._time):  # type: ignore[attr-defined]  # noqa: SLF001
+        while scheduled and (scheduled[0]._cancelled or scheduled[0].when() <= self._time):  # type: ignore[attr-defined]
             handle = heapq.heappop(scheduled)
-            handle._scheduled = False  # type: ignore[attr-defined]  # noqa: SLF001
-            if not handle._cancelled:  # type: ignore[attr-defined]  # noqa: SLF001
+            handle._scheduled = False  # type: ignore[attr-defined]
+            if not handle._cancelled:  # type: ignore[attr-defined]
                 self._ready.append(handle)
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:

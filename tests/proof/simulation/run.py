@@ -60,7 +60,7 @@ def run_story(story: Story) -> Outcome:
             problems = check(seen, cluster.database.connection)
             count_interleavings(trace, seen, cluster.database.connection)
             turns = cluster.database.connection.execute("SELECT count(*) FROM tk_turns").fetchone()[0]
-    except Exception as exc:  # noqa: BLE001 - that is a finding, too
+    except Exception as exc:
         problems, turns = [f"the run itself failed: {exc!r}"], 0
         if "-v" in sys.argv:
             raise
@@ -99,6 +99,7 @@ async def _play(story: Story, loop: VirtualLoop, cluster: Cluster, seen: Seen, t
         MadeCall(it.mark, it.stage, it.at, it.ended_at, it.input_tokens, it.output_tokens, it.status)
         for it in cluster.provider.calls
     ]
+    seen.losses = len(story.faults)
     seen.price = PRICE.input, PRICE.output
     seen.budget = None if story.budget is None else round(float(story.budget) * 10**12)
     seen.left += loop.problems
@@ -208,7 +209,7 @@ def _bury(loop: VirtualLoop) -> None:
     logging.disable(logging.CRITICAL)
     try:
         for task in asyncio.all_tasks(loop):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
             with suppress(BaseException):
                 task.get_coro().close()  # type: ignore[union-attr]
         loop.close()

@@ -118,7 +118,7 @@ class _Exchange:
         self._scope = scope
         self._body: bytes | None = body
         self._left = loop.create_future()
-        self._pieces: asyncio.Queue[bytes | None | Exception] = asyncio.Queue()
+        self._pieces: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self.status = 0
         self.headers: dict[str, str] = {}
 
@@ -136,7 +136,7 @@ class _Exchange:
         assert self.node.app is not None
         try:
             await self.node.app(self._scope, self._receive, self._send)
-        except Exception as exc:  # noqa: BLE001 - a server closes the connection
+        except Exception as exc:
             self._pieces.put_nowait(Lost(repr(exc)))
         else:
             self._pieces.put_nowait(None)

@@ -1,4 +1,4 @@
-"""The world outside: MCP servers and functions whose effects are counted, and the agents in code that use them."""
+"""The world outside: MCP servers and functions whose effects count, and agents in code that use them."""
 
 import asyncio
 import random
