@@ -85,7 +85,7 @@ class Chaos:
                 await doing(who, about)
             except (Loss, AssertionError) as exc:
                 self.record.losses.append(f"{who.doing}: {exc}")
-            except Exception:  # noqa: BLE001 - what was found so far is not to be lost
+            except Exception:
                 self.record.losses.append(f"{who.doing}: {traceback.format_exc()}")
 
     async def _strike(self, faults: Faults, chance: random.Random) -> None:
