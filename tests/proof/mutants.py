@@ -3,6 +3,8 @@
 Each is one small change to one guarantee, in one place; `story` reaches the moment in which it matters.
 """
 
+# pyright: reportPrivateUsage=false, reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace

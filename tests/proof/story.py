@@ -227,5 +227,6 @@ def _fault(chance: random.Random, nodes: int, length: float) -> Fault:
             where = chance.choice(["all", *(f"n{it + 1}" for it in range(nodes))])
             return Outage(at, min(seconds, 7.0), where, chance.choice(["refusing", "flaky", "slow"]))
         case _:
-            what = chance.choice(["kill", "kill", "stall", "deploy"])
+            kinds: list[Literal["kill", "stall", "deploy"]] = ["kill", "kill", "stall", "deploy"]
+            what = chance.choice(kinds)
             return NodeFault(at, chance.randrange(nodes), what, seconds)

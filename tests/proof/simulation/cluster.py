@@ -87,6 +87,7 @@ class Cluster:
 
     async def _started(self, node: SimulatedNode) -> None:
         """A node that can't start, because the database can't be reached, is started again."""
+        task: asyncio.Task[None] | None = None
         for _ in range(30):
             task = self._loop.at(node.place, node.start())
             await asyncio.wait([task], timeout=60)

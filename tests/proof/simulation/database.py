@@ -4,6 +4,8 @@ Each plan is one transaction, and runs at the moment when it arrives. What is be
 takes time and breaks: `Outages` says when.
 """
 
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import random
 import sqlite3
@@ -101,7 +103,11 @@ def connect(content: bytes, now_ms: Callable[[], int]) -> sqlite3.Connection:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = MEMORY")
     connection.execute("PRAGMA synchronous = OFF")
-    connection.create_function("julianday", 1, lambda _: (now_ms() + 0.5) / DAY_MS + _JULIAN_1970)
+
+    def julianday(_: str) -> float:
+        return (now_ms() + 0.5) / DAY_MS + _JULIAN_1970
+
+    connection.create_function("julianday", 1, julianday)
     return connection
 
 

@@ -1,5 +1,7 @@
 """An event loop on virtual time, which knows whose callbacks it runs."""
 
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import heapq
 import logging
@@ -7,7 +9,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context, ContextVar
-from typing import Any
+from typing import Any, cast
 
 from threadkeep.agents.run import current_run
 
@@ -101,7 +103,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         _Numbered.count = 0
         self._time = 0.0
         self._at_one_time = 0
-        self.set_task_factory(_task_factory)
+        self.set_task_factory(cast("Any", _task_factory))
         self.set_exception_handler(self._note_problem)
         self.problems: list[str] = []
         """What nobody awaited: a bug, wherever it comes from."""

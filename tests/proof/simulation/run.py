@@ -1,9 +1,12 @@
 """One story, from its beginning to rest."""
 
+# pyright: reportPrivateUsage=false
+
 import asyncio
 import logging
 import random
 import sys
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -140,6 +143,7 @@ async def _come_to_rest(
     cluster.provider.fails, cluster.wires.loses, wire.loses = 0.0, 0.0, 0.0
     until = loop.time() + MOST_S
     query = "SELECT id, status FROM tk_turns WHERE status IN ('RUNNING', 'WAITING')"
+    active, jobs = list[tuple[str, str]](), 0
     await asyncio.sleep(3)
     while loop.time() < until:
         active = cluster.database.connection.execute(query).fetchall()
@@ -197,15 +201,21 @@ def _quiet(seen: Seen, trace: Trace) -> Generator[None]:
     logger.setLevel(logging.ERROR)
     logger.addHandler(handler)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of coroutines that died with their node
+            yield
     finally:
         logger.removeHandler(handler)
         logger.propagate, _ = propagates, logger.setLevel(level)
 
 
+def _ignore(_: object) -> None:
+    """What dead nodes leave can't be cleaned up properly."""
+
+
 def _bury(loop: VirtualLoop) -> None:
     """Drops what dead nodes left, as their processes' ends did."""
-    hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    hook, sys.unraisablehook = sys.unraisablehook, _ignore
     logging.disable(logging.CRITICAL)
     try:
         for task in asyncio.all_tasks(loop):

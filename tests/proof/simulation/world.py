@@ -10,7 +10,15 @@ from tests.proof.seen import HandOver, Seen
 from tests.proof.simulation.loop import current_place
 from tests.proof.simulation.model import MARK
 from tests.proof.simulation.trace import Trace
-from threadkeep.agents import Agent, LocalPrograms, ModelFailed, OutcomeUnknown, agent, step_key
+from threadkeep.agents import (
+    Agent,
+    BudgetExceeded,
+    LocalPrograms,
+    ModelFailed,
+    OutcomeUnknown,
+    agent,
+    step_key,
+)
 from threadkeep.domain.tool_rules import ToolEffect
 from threadkeep.ports.tools import Returned, Step, Tool
 from threadkeep.wire.programs import ProgramLost
@@ -123,7 +131,7 @@ def _clerk(world: World) -> Agent:
                 try:
                     reply = await turn.model(f"[m:{mark}] say")
                     await turn.say(f"<{about}:{len(reply.text)}> ")
-                except ModelFailed:
+                except (ModelFailed, BudgetExceeded):
                     await turn.say(f"<{about}:model failed> ")
             case "save":
                 turn.state = {**turn.state, mark: stage}
