@@ -387,10 +387,11 @@ def test_turns_take_time_and_chance_only_from_what_they_are_given():
         for module, tree in trees().items()
         if layer_of(module) in rooms
         for node in ast.walk(tree)
-        if (isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
-        and _OWN_TIME_OR_CHANCE.search(ast.unparse(node.func if isinstance(node, ast.Call) else node)))
-        or (isinstance(node, ast.Attribute | ast.Name)
-        and _OWN_TIME_OR_CHANCE.search(ast.unparse(node)))
+        if (
+            isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
+            and _OWN_TIME_OR_CHANCE.search(ast.unparse(node.func if isinstance(node, ast.Call) else node))
+        )
+        or (isinstance(node, ast.Attribute | ast.Name) and _OWN_TIME_OR_CHANCE.search(ast.unparse(node)))
     }
     assert not used, "\n".join(sorted(used))
 

@@ -29,6 +29,7 @@ from threadkeep.wire.programs import (
     Cancel,
     Claim,
     ClaimFailed,
+    ContentClaim,
     End,
     FromProgram,
     ModelClaim,
@@ -209,7 +210,7 @@ class Peer:
                     self._show(message)
                 case Settled(re):
                     self._settled.setdefault(re, asyncio.Event()).set()
-                case StepDone(re, value, error):
+                case StepDone(re, value, error=error):
                     if (done := self._done.get(re)) is not None and not done.done():
                         done.set_result(message)
                     if not bytes(value) and error is None:
@@ -273,6 +274,7 @@ class Peer:
 
     async def _carry_out(self, claim: Claim) -> None:
         self.claimed.append(claim)
+        assert not isinstance(claim, ContentClaim), "there are no files"
         name, hash_ = _identity(claim)
         opened = self._claim_keys[claim.id] = self._claims.add(claim.id, claim.scope, name, hash_)
         if (ended := self._claims.optional(opened.key)) is not None:
@@ -332,8 +334,10 @@ class Peer:
                 return Raw(b"null")
             case AgentClaim() | AgentDone():
                 raise AssertionError("no other agents run here")
-            case StepClaim() | SaveClaim():
-                raise AssertionError("steps run in the program, and points are saved at once")
+            case StepClaim() | SaveClaim() | ContentClaim():
+                raise AssertionError(
+                    "steps run in the program, points are saved at once, and there are no files"
+                )
 
     def _save(self, claim: SaveClaim) -> None:
         self.journal.saved[claim.scope] = claim.value

@@ -16,7 +16,6 @@ from threadkeep.agents import Agent, load
 from threadkeep.client import Client, TurnWaiting
 from threadkeep.testing import ScriptedModel, running_app
 from threadkeep.testing.agents import TIMEOUT_S, Effects
-from threadkeep.testing.commits import Position
 from threadkeep.testing.crashes import PAUSE_AFTER_S, Courses, Crash, InProcess, positions
 from threadkeep.testing.diaries import Diary
 
@@ -85,7 +84,7 @@ async def crash_at(courses: Courses, only: Sequence[str]) -> None:
     assert not wanted, (wanted, courses.commits)
 
 
-def without_scope(position: Position) -> str:
+def without_scope(position: object) -> str:
     """A position by what is committed there, in whatever scope."""
     return re.sub(r"\S+/", "", str(position))
 

@@ -724,6 +724,7 @@ STRICT: dict[str, Any] = {
         }
     },
 }
+SCHEMAS: list[dict[str, Any]] = [STRICT, {"type": "object"}, {"type": "array", "items": {}}]
 SHAPES = [
     QUESTION,
     AFTER_A_TOOL,
@@ -732,7 +733,7 @@ SHAPES = [
     replace(LONG_TALK, max_tokens=5, model="other"),
     ModelRequest(MODEL, "", QUESTION.messages),
     replace(QUESTION, tools=(ToolSpec("now", "", {"type": "object"}),)),
-    *(replace(QUESTION, output=it) for it in (STRICT, {"type": "object"}, {"type": "array", "items": {}})),
+    *(replace(QUESTION, output=it) for it in SCHEMAS),
     *(conversation(*said) for said in ODD if not any(isinstance(it, ToolUseBlock) for it in said)),
 ]
 
@@ -758,10 +759,12 @@ def test_only_schemas_that_every_provider_takes_are_strict():
         {**STRICT, "$defs": {"City": {"type": "object"}}},
     ):
         assert not is_strict(loose), loose
-    loose = {**STRICT, "required": []}
-    sent = [openai_body(replace(QUESTION, output=it), MODEL)["response_format"] for it in (STRICT, loose)]
+    incomplete: dict[str, Any] = {**STRICT, "required": []}
+    sent = [
+        openai_body(replace(QUESTION, output=it), MODEL)["response_format"] for it in (STRICT, incomplete)
+    ]
     assert [it["json_schema"]["strict"] for it in sent] == [True, False]
-    assert "output_config" not in anthropic_body(replace(QUESTION, output=loose), MODEL)
+    assert "output_config" not in anthropic_body(replace(QUESTION, output=incomplete), MODEL)
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -232,7 +232,7 @@ class _Rules:
             properties = self.fields(schema.get("properties", {}), f"{where}.properties")
             is_closed = schema.get("additionalProperties") is False
             self.require(is_closed, f"{where}.additionalProperties: must be false")
-            has_all = set(schema.get("required", ())) == properties.keys()
+            has_all = set(schema.get("required", ())) == set(properties)
             self.require(has_all, f"{where}.required: must have every property")
         for name in ("properties", "$defs"):
             for key, part in self.fields(schema.get(name, {}), f"{where}.{name}").items():
@@ -255,7 +255,7 @@ class _AnthropicRules(_Rules):
         self.unknown(body, _ANTHROPIC_FIELDS)
         if "output_config" in body:
             asked = self.fields(self.fields(body["output_config"], "output_config").get("format"), "format")
-            self.require(asked.keys() == {"type", "schema"}, "output_config.format: a type and a schema")
+            self.require(set(asked) == {"type", "schema"}, "output_config.format: a type and a schema")
             self.output(asked.get("schema"), "output_config.format.schema", is_strict=True)
         self.model(body)
         self.positive(body.get("max_tokens"), "max_tokens")

@@ -101,7 +101,11 @@ async def test_migration_that_deadlocks_with_an_older_node_is_tried_again(
     # Locks one table after the other, as migrations of two tables do.
     locks = Statement("LOCK TABLE tk_users"), Statement("LOCK TABLE tk_turns")
     known = [*migrations("postgres"), Migration(9_999, "9999_locks", locks)]
-    monkeypatch.setattr("threadkeep.storage.database.postgres.migrations", lambda _: known)
+
+    def with_one_more(dialect: str) -> list[Migration]:
+        return known
+
+    monkeypatch.setattr("threadkeep.storage.database.postgres.migrations", with_one_more)
     async with await psycopg.AsyncConnection.connect(url) as old:
         await old.execute("SET LOCAL deadlock_timeout = '1h'")  # the other one is ended
         await old.execute("LOCK TABLE tk_turns")
