@@ -58,6 +58,7 @@ it("exports what front ends may rely on, and nothing else", () => {
     "serverTransport",
     "shownFile",
     "startReply",
+    "suspenderIn",
     "turnEvents",
     "uploadFile",
     "waitingCalls",

@@ -413,7 +413,7 @@ describe("steps of a program", () => {
 
   it("open into their names and ends, nested ones further in, and say so where nobody knows", async () => {
     const drawn = draw(last(ended(recording("steps that were cut off").message)));
-    expect(lines(drawn)).toEqual(["Ran write · Ran refund · 0.7 s · 1 outcome unknown", "Ran sales", "Ran billing · 2 outcome unknown"]);
+    expect(lines(drawn)).toEqual(["Ran write · Ran refund · 0.7 s · 1 outcome unknown", "Ran sales", "Asked billing · 2 outcome unknown"]);
     await act(async () => loadChunk(() => import("../../../src/words/requests")));
     const first = await openActivity(drawn);
     expect([...first.querySelectorAll("li")].map((it) => it.dataset["status"])).toEqual(["ok", "unknown"]);
