@@ -2,7 +2,7 @@
 
 from contextvars import ContextVar
 
-from threadkeep.agents.replies import Reply, Usage
+from threadkeep.agents.replies import Usage
 
 
 class Listener:
@@ -55,13 +55,9 @@ class Listener:
         if self._outer is not None:
             self._outer.count(usage)
 
-    def unsaid(self, returned: object) -> str:
-        """What the agent's function has returned and the agent has not said yet."""
-        if isinstance(returned, Reply):
-            returned = "" if returned.is_shown else returned.text
-        if not isinstance(returned, str) or (self._last and self._last.strip() == returned.strip()):
-            return ""
-        return returned
+    def unsaid(self, text: str | None) -> str:
+        """What the agent's function has returned as its text and the agent has not said yet."""
+        return "" if text is None or (self._last and self._last.strip() == text.strip()) else text
 
 
 current_listener: ContextVar[Listener | None] = ContextVar("current_listener", default=None)

@@ -10,9 +10,9 @@ from threadkeep.agents.agent import Agent
 from threadkeep.agents.errors import TurnMisused
 from threadkeep.agents.failures import leading, record
 from threadkeep.agents.listening import Listener, current_listener
-from threadkeep.agents.replies import Reply, Usage
+from threadkeep.agents.replies import Reply, Usage, text_and_value
 from threadkeep.agents.run import FunctionRun
-from threadkeep.agents.values import decode, encode, with_article
+from threadkeep.agents.values import decode, encode, plain, with_article
 from threadkeep.domain.text import one_line, storable
 from threadkeep.wire.programs import (
     AgentClaim,
@@ -84,7 +84,7 @@ async def run_other(
     token = current_listener.set(listener)
     try:
         # In a task of its own: what its code leaves in context variables, it leaves there.
-        await asyncio.create_task(_live(run, granted, make, listener))
+        value = await asyncio.create_task(_live(run, granted, make, listener))
     except asyncio.CancelledError:
         if run.cancelled is None:  # the code that runs it no longer wants it
             run.watch(run.open(called, lambda id_: AgentDone(id_, granted.scope)))
@@ -94,17 +94,19 @@ async def run_other(
     finally:
         current_listener.reset(token)
     used = listener.usage
-    replied = Raw(
-        encode(ModelReply(listener.text, model=granted.name, input_tokens=used[0], output_tokens=used[1]))
+    replied = ModelReply(
+        listener.text, model=granted.name, input_tokens=used[0], output_tokens=used[1], output=value
     )
     kept = decode(
-        await run.claim(called, lambda id_: AgentDone(id_, granted.scope, value=replied)), ModelReply
+        await run.claim(called, lambda id_: AgentDone(id_, granted.scope, value=Raw(encode(replied)))),
+        ModelReply,
     )
     return Reply(
         text=kept.text,
         usage=Usage(granted.name, kept.input_tokens, kept.output_tokens),
         model=granted.name,
         stop_reason=kept.stop_reason,
+        output=kept.output,
         is_shown=is_handoff,
     )
 
@@ -120,7 +122,8 @@ def _check(name: object, text: object) -> None:
         raise TurnMisused(f"An agent is given a text of 1 to {MOST_ASKED_CHARACTERS} characters.")
 
 
-async def _live(run: FunctionRun, granted: AgentGranted, make: MakeInner, listener: Listener) -> None:
+async def _live(run: FunctionRun, granted: AgentGranted, make: MakeInner, listener: Listener) -> object:
+    """Runs its function; returns the value that its reply is, if it is one."""
     if granted.key is None:
         inner = make(granted, None)
         returned: object = await inner.reply_as_configured(granted.most_rounds)
@@ -132,11 +135,10 @@ async def _live(run: FunctionRun, granted: AgentGranted, make: MakeInner, listen
         inner = make(granted, agent)
         assert run.call_function is not None
         returned = await run.call_function(run, inner)
-    if returned is not None and not isinstance(returned, str | Reply):
-        kind = with_article(type(returned).__qualname__)
-        raise TurnMisused(f"Agent {granted.name!r} returned {kind}; return a text, or nothing.")
-    if unsaid := listener.unsaid(returned):
+    text, value = text_and_value(returned, granted.name)
+    if unsaid := listener.unsaid(text):
         await inner.say(unsaid)
+    return None if value is None else plain(value)
 
 
 async def _fail(run: FunctionRun, called: str, granted: AgentGranted, error: Exception) -> NoReturn:

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import msgspec
 
-from threadkeep.agents.errors import NotJson
+from threadkeep.agents.errors import NotJson, TurnMisused
 from threadkeep.agents.json_schemas import schema_of
-from threadkeep.agents.values import Unstorable, decode, encode, plain
+from threadkeep.agents.values import Unstorable, decode, encode, is_structured, plain, with_article
 from threadkeep.domain.errors import InvalidRequest
 from threadkeep.domain.money import parse_amount
 from threadkeep.domain.outputs.json_text import json_in
@@ -93,6 +93,27 @@ class StructuredReply:
         return StructuredReply(value, msgspec.json.format(encode(value), indent=2).decode())
 
 
+def text_and_value(returned: object, agent: str) -> tuple[str | None, object]:
+    """What an agent's function has returned: its text, unless that was said before, and the value that it is,
+    if it is one.
+    """
+    match returned:
+        case None | str():
+            return returned, None
+        case Reply():
+            return None if returned.is_shown else returned.text, returned.output
+        case StructuredReply():
+            return returned.text, returned.value
+        case _ if is_structured(returned):
+            try:
+                return StructuredReply.of(returned).text, returned
+            except Unstorable as exc:
+                raise NotJson(f"What agent {agent!r} returned isn't JSON", str(exc)) from exc
+        case _:
+            kind = with_article(type(returned).__qualname__)
+            raise TurnMisused(f"Agent {agent!r} returned {kind}; return a text, an object, or nothing.")
+
+
 Messages = str | Sequence["ModelMessageItem | dict[str, Any] | str"]
 
 
@@ -144,7 +165,7 @@ class Wanted:
             usage=Usage(reply.model, reply.input_tokens, reply.output_tokens),
             model=reply.model,
             stop_reason=reply.stop_reason,
-            output=None
+            output=reply.output
             if self.schema is None or reply.tool_calls or reply.stop_reason == "refusal"
             else decode(json_in(reply.text).encode(), self.kind),
             steering=steering,

@@ -27,10 +27,10 @@ from threadkeep.agents.errors import (
 from threadkeep.agents.failures import leading, raised_by, record, without_values
 from threadkeep.agents.listening import current_listener
 from threadkeep.agents.output import Outputs
-from threadkeep.agents.replies import Reply, StructuredReply
+from threadkeep.agents.replies import text_and_value
 from threadkeep.agents.state import State
 from threadkeep.agents.threads import Threads
-from threadkeep.agents.values import Unstorable, as_sent, encode, is_structured, with_article
+from threadkeep.agents.values import Unstorable, as_sent, encode
 from threadkeep.domain.text import storable
 from threadkeep.wire.programs import (
     AGENT_ABSENT,
@@ -169,7 +169,7 @@ class FunctionRun:
             return self._failed(exc)
 
     def _completed(self, returned: object) -> End:
-        text, value = self._text_and_value(returned)
+        text, value = text_and_value(returned, self.agent.key)
         if text is not None and self._has_just_shown(text):
             text = None
         return End(
@@ -178,26 +178,6 @@ class FunctionRun:
             state=self.changed_state(),
             output=NOTHING if value is None else Raw(encode(value)),
         )
-
-    def _text_and_value(self, returned: object) -> tuple[str | None, object]:
-        """What a function's result says, and the value that it is, if it is one."""
-        match returned:
-            case None | str():
-                return returned, None
-            case Reply():
-                return None if returned.is_shown else returned.text, returned.output
-            case StructuredReply():
-                return returned.text, returned.value
-            case _ if is_structured(returned):
-                try:
-                    return StructuredReply.of(returned).text, returned
-                except Unstorable as exc:
-                    raise NotJson(f"What agent {self.agent.key!r} returned isn't JSON", str(exc)) from exc
-            case _:
-                kind = with_article(type(returned).__qualname__)
-                raise TurnMisused(
-                    f"Agent {self.agent.key!r} returned {kind}; return a text, an object, or nothing."
-                )
 
     def _has_just_shown(self, text: str) -> bool:
         """Whether it is what a model has just said: `return (await turn.model(…)).text`."""

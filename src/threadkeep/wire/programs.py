@@ -582,6 +582,8 @@ class ModelReply(Struct, frozen=True, omit_defaults=True):
     output_tokens: int = 0
     blocks: tuple[dict[str, Any], ...] = ()
     """The reply as it goes back to a model: texts, signed thoughts and tool uses, in order."""
+    output: Any = None
+    """The reply as a value, where not the code but an agent's owner or another agent made it one."""
 
 
 class ModelToolCall(Struct, frozen=True):

@@ -46,6 +46,7 @@ CREATES_NOTHING = {
         "/api/admin/reassign-local",
     },
     "an invitation signs in once": {"/api/sign-in/invitation/accept"},
+    "a link for another browser replaces the one before": {"/api/me/sessions/links"},
     "a turn that runs asks a model": {"/api/runs/v1/chat/completions"},
     "reads": {
         "/api/ag-ui/agent/{agent}/connect",

@@ -53,6 +53,52 @@ async def test_agent_in_code_is_asked_by_its_key():
             assert model.requests[-1].body["messages"][-1]["content"] == "A verse on rain."
 
 
+WEATHER = {"type": "object", "properties": {"degrees": {"type": "integer"}}, "required": ["degrees"]}
+
+
+@agent(key="clerk", visibility="public")
+async def clerk(turn: Turn) -> dict[str, Any]:
+    """Returns what it was asked as a value."""
+    return {"asked": turn.text}
+
+
+@agent(key="reader", visibility="public")
+async def reader(turn: Turn) -> str:
+    """Reads the values that other agents reply with."""
+    name, _, text = turn.text.partition(" ")
+    reply = await turn.agent(name).run(text)
+    return f"{reply.output} from {reply.text}"
+
+
+async def test_replies_of_agents_that_ask_others_fit_the_schema_of_their_settings():
+    def replies(request: Recorded) -> Reply:
+        if "doesn't match the JSON schema" in str(request.body["messages"][-1]):
+            return [Say('{"degrees": 7}')]
+        if is_after_tools(request):
+            return [Say("Seven degrees.")]
+        return [UseTool("ask_poet", {"text": "rain"})]
+
+    with ScriptedModel(otherwise=replies) as model:
+        async with running_app(model, agents=[poet]) as app:
+            settings = {"agents": ["poet"], "output": WEATHER}
+            conversation = await app.conversation("Editor", settings=settings)
+            message = await app.client.ask(conversation.id, "Go")
+            assert (message.content, message.output) == ('{"degrees": 7}', {"degrees": 7})
+            assert system_of(model.requests[0]).count("integer") == 1
+
+
+async def test_agents_inside_a_turn_reply_with_values():
+    with ScriptedModel(otherwise=lambda _: [Say('{"degrees": 7}')]) as model:
+        async with running_app(model, agents=[clerk, reader]) as app:
+            weather = await app.client.create_agent("Weather", settings={"output": WEATHER})
+            ids = {it.name.lower(): it.id async for it in app.client.agents()}
+            conversation = await app.client.create_conversation(ids["reader"])
+            message = await app.client.ask(conversation.id, f"{weather.id} How warm is it?")
+            assert message.content == """{'degrees': 7} from {"degrees": 7}"""
+            message = await app.client.ask(conversation.id, "clerk Who?")
+            assert message.content.startswith("{'asked': 'Who?'} from {")
+
+
 async def test_only_agents_that_the_turns_user_may_use_are_offered_and_named():
     async with running_app(agents=[poet]) as app:
         hidden = await app.client.create_agent("Hidden")

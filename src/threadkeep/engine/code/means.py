@@ -1,8 +1,8 @@
 """What the claims of an agent are carried out with: the turn's own, or one that it runs."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from threadkeep.domain.tool_rules import Rules
 from threadkeep.engine.journal import CallPaid
@@ -21,6 +21,8 @@ class AskedFirst:
     system: str = ""
     temperature: float | None = None
     max_tokens: int | None = None
+    output: Mapping[str, Any] | None = None
+    """The JSON schema of its replies, which `system` asks for."""
 
 
 async def nothing_first() -> AskedFirst:

@@ -17,6 +17,7 @@ from threadkeep.domain.errors import BudgetExceeded, InvalidRequest, OutputInval
 from threadkeep.domain.events import EventBody, Notice, Text, Thought
 from threadkeep.domain.ids import PayloadId
 from threadkeep.domain.message import Usage
+from threadkeep.domain.outputs.json_text import json_in
 from threadkeep.domain.outputs.schema import check_output_schema
 from threadkeep.engine.asking import ModelAsking
 from threadkeep.engine.code.claims import OpenClaim
@@ -114,7 +115,7 @@ class ModelCalls:
         self, claim: ModelClaim, begun: StepBegun, asking: ModelAsking, request: ModelRequest
     ) -> ModelReply:
         """A reply; one that isn't the JSON that was asked for is asked for again, once, and shown whole."""
-        code, schema = self._code, claim.output
+        code, schema = self._code, request.output
         call = await self._call(claim, begun, asking, request)
         used = asking.unreported or Usage(0, 0)
         if schema is None:
@@ -129,9 +130,12 @@ class ModelCalls:
             used += asking.unreported or Usage(0, 0)
             if (problem := await self._problem(schema, call)) is not None:
                 raise invalid(problem)
-        if claim.show and (said := text_of(call.finished(0))):
+        said = text_of(call.finished(0))
+        if claim.show and said:
             code.say(begun.step_id, Text(said))
-        return _reply_of(call, asking.model, used)
+        reply = _reply_of(call, asking.model, used)
+        is_value = claim.output is None and not reply.tool_calls and reply.stop_reason != "refusal"
+        return replace(reply, output=msgspec.json.decode(json_in(said))) if is_value else reply
 
     async def _problem(self, schema: Mapping[str, Any], call: ModelCall) -> str | None:
         """Why a reply isn't JSON of a schema; a model may also call tools, or refuse."""
@@ -163,7 +167,7 @@ class ModelCalls:
                 match step:
                     case ModelCall():
                         return step
-                    case Text() if claim.output is not None:
+                    case Text() if request.output is not None:
                         pass  # it is said once it fits
                     case Text() | Thought():
                         if claim.show:
@@ -190,7 +194,7 @@ class ModelCalls:
             tools=tuple(tools),
             temperature=first.temperature if claim.temperature is None else claim.temperature,
             max_tokens=min(filter(None, (first.max_tokens, claim.max_tokens)), default=None),
-            output=claim.output,
+            output=first.output if claim.output is None else claim.output,
             cache_key=self._code.turn.conversation_id,
         )
 

@@ -189,7 +189,7 @@ class CodeReplies:
         async def asked_first() -> AskedFirst:
             prepared = await self._requests.prepare(agent, held, model, NEW_TURN)
             request = (await prepared.build(())).request
-            return AskedFirst(request.system, request.temperature, request.max_tokens)
+            return AskedFirst(request.system, request.temperature, request.max_tokens, request.output)
 
         others = AgentsOfTurn(
             self._store,

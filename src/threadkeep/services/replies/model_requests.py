@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from threadkeep.context.attachments import MOST_TEXT_BYTES, FileRules, form_key
 from threadkeep.context.cards import CardStyle
 from threadkeep.context.history import read_refs
+from threadkeep.context.outputs import asking_component
 from threadkeep.context.prompt import joined
 from threadkeep.context.request import BuiltRequest, ContextRules, Sources, build_request
 from threadkeep.domain.agent import Agent
@@ -128,8 +129,10 @@ class ModelRequests:
         """What an agent's model receives before anything else, where another agent asks it."""
         of_user = await self._of_user(agent, conversation)
         prompt = await self._prompts.assemble(agent, model.model, of_user=of_user)
-        components = (it for it in prompt.components if not is_blank(it.text))
-        return AskedFirst(joined(components), agent.settings.temperature, agent.settings.max_tokens)
+        settings = agent.settings
+        asking = () if settings.output is None else (asking_component(settings.output),)
+        components = (it for it in (*prompt.components, *asking) if not is_blank(it.text))
+        return AskedFirst(joined(components), settings.temperature, settings.max_tokens, settings.output)
 
     async def _path(self, agent: Agent, held: HeldTurn, compaction: Compaction | None) -> Sequence[Message]:
         """The latest messages of the active path, oldest first, with the question."""

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from threadkeep.context.titles import title_of
-from threadkeep.domain.agent import Agent
+from threadkeep.domain.agent import ASKING_OTHERS, Agent
 from threadkeep.domain.caps import NO_CAPS, OperatorCaps
 from threadkeep.domain.conversation import BegunTurn, Conversation
 from threadkeep.domain.errors import AgentAbsent, GatewayNotConfigured, InvalidRequest, ShuttingDown
@@ -216,7 +216,8 @@ class TurnStarts:
 
 def _check_output(agent: Agent, turn: Turn) -> None:
     """Refuses to ask a program for JSON: it decides itself what it replies."""
-    if agent.program is not None and turn.begun_with is not None and turn.begun_with.output is not None:
+    decides_itself = agent.program not in (None, ASKING_OTHERS)
+    if decides_itself and turn.begun_with is not None and turn.begun_with.output is not None:
         raise InvalidRequest(
             "This agent is a program, which decides itself what it replies: it can't be asked for a format.",
             param="output",
