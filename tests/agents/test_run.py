@@ -185,14 +185,14 @@ async def test_a_coded_error_in_a_group_ends_the_turn_with_its_code():
     assert (await fails(it)).code == "OUTCOME_UNKNOWN"
 
 
-async def test_only_texts_can_be_returned():
+async def test_only_texts_and_objects_can_be_returned():
     @agent()
     async def it(turn: Turn) -> Any:
-        return {"a": 1}
+        return 7
 
     end = await fails(it)
     assert end.error is not None
-    assert "returned a dict; return a text, or nothing" in end.error.message
+    assert "returned an int; return a text, an object, or nothing" in end.error.message
 
 
 async def test_a_state_that_cannot_be_stored_fails_the_turn():
