@@ -96,7 +96,7 @@ async def test_agents_inside_a_turn_reply_with_values():
             message = await app.client.ask(conversation.id, f"{weather.id} How warm is it?")
             assert message.content == """{'degrees': 7} from {"degrees": 7}"""
             message = await app.client.ask(conversation.id, "clerk Who?")
-            assert message.content.startswith("{'asked': 'Who?'} from {")
+            assert str(message.content).startswith("{'asked': 'Who?'} from {")
 
 
 async def test_only_agents_that_the_turns_user_may_use_are_offered_and_named():
