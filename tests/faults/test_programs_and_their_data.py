@@ -29,8 +29,8 @@ from threadkeep.domain.conversation import BegunTurn
 from threadkeep.domain.ids import AgentId, ConversationId, UserId
 from threadkeep.domain.turn import TurnCode
 from threadkeep.runtime import heartbeat
-from threadkeep.storage.database import bus
 from threadkeep.storage.database.backup import back_up, restore
+from threadkeep.storage.database.bus import sending
 from threadkeep.storage.database.connector import Statement
 from threadkeep.storage.turn_log import SqlTurnLog
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Wait, until
@@ -55,7 +55,7 @@ async def settings(
 ) -> AsyncIterator[Settings]:
     """Nodes on one empty database, once of each kind, that lose no time."""
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
+    monkeypatch.setattr(sending, "LAST_WORDS_S", 0.05)  # of a node that is dead
     WRITES.clear()
     GATES.clear()
     async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:

@@ -20,7 +20,7 @@ from threadkeep.agents import Agent, OutcomeUnknown, Turn, agent, step_key
 from threadkeep.domain.events import TurnEvent
 from threadkeep.engine.journal import StepBegun, StepEnded
 from threadkeep.runtime import heartbeat
-from threadkeep.storage.database import bus
+from threadkeep.storage.database.bus import sending
 from threadkeep.storage.database.connector import Statement
 from threadkeep.testing import Gate, Recorded, Reply, Say, ScriptedModel, Wait, until
 from threadkeep.testing.waiting import PATIENCE_S
@@ -49,7 +49,7 @@ async def settings(
 ) -> AsyncIterator[Settings]:
     """Nodes on one empty database, once of each kind, that lose no time."""
     monkeypatch.setattr(heartbeat, "BEAT_S", 0.05)
-    monkeypatch.setattr(bus, "LAST_WORDS_S", 0.05)  # of a node that is dead
+    monkeypatch.setattr(sending, "LAST_WORDS_S", 0.05)  # of a node that is dead
     for world in (WRITES, MIXED_UP):
         world.clear()
     async with settings_on(request.param, model, tmp_path, postgres, agents_pause_after_s=0.05) as settings:
