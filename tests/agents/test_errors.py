@@ -9,8 +9,9 @@ from threadkeep.agents import errors
 
 def test_public_names_are_the_promised_ones():
     assert threadkeep.agents.__all__ == [
-        "Agent", "AgentError", "AgentsNotLoaded", "AmbiguousStep", "BlockingTurn", "BudgetExceeded",
-        "CallReturned", "Denied", "HitItem", "LocalPrograms", "ModelFailed", "ModelMessageItem", "NotInAStep",
+        "Agent", "AgentError", "AgentUnusable", "AgentsNotLoaded", "AmbiguousStep", "BlockingTurn",
+        "BudgetExceeded", "CallReturned", "Denied", "HitItem", "LocalPrograms", "ModelFailed",
+        "ModelMessageItem", "NotInAStep",
         "NotJson", "OutcomeUnknown", "OutputInvalid", "Reply", "Result", "StateReadOnly", "StepFailed",
         "StepInsideStep", "StepLimit", "StepResultInvalid", "StepResultTooLarge", "Thought", "Tool",
         "ToolFailed", "Turn", "TurnCancelled", "TurnEnded", "TurnError", "TurnMisused", "TurnSuspended",

@@ -13,9 +13,13 @@ from threadkeep.domain.secret import MASK, Secret
 class EngineBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A server that speaks AG-UI and runs the agent."""
 
-    kind: Annotated[Literal["ag-ui"], Meta(description="The protocol: AG-UI.")]
+    kind: Annotated[Literal["ag-ui"], Meta(description="The protocol that the server speaks: AG-UI.")]
     url: Annotated[
-        str, Meta(description="The address that runs are posted to, as MCP servers' addresses are checked.")
+        str,
+        Meta(
+            examples=["https://agent.example/ag-ui"],
+            description="The address that runs are posted to, as MCP servers' addresses are checked.",
+        ),
     ]
     headers: Annotated[
         dict[str, str],

@@ -18,10 +18,12 @@ from threadkeep.http.api.tool_rules import ToolRulesBody
 from threadkeep.wire.views import AgentSettingsView
 
 _AMOUNT = Annotated[str | float, Meta(examples=["10.00"])]
+_OUTPUT = Annotated[Mapping[str, Any] | None, Meta(examples=[{"type": "object"}])]
 _OWN_FORM: Mapping[str, tuple[Any, Any]] = {
     "mcp_servers": (McpServersBody, {}),
     "tools": (ToolRulesBody, {}),
     "budget_month": (_AMOUNT, "0.00"),
+    "output": (_OUTPUT, None),
 }
 """Settings that a request writes differently, each with its default."""
 _DESCRIBED = {"mcp_servers", "tools"}

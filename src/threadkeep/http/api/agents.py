@@ -106,7 +106,7 @@ class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkno
     ] = UNSET
     engine: Annotated[
         dict[str, Any] | UnsetType | None,
-        Meta(description="Any of the fields of `engine`; null has Threadkeep run it again."),
+        Meta(examples=[None], description="Any of the fields of `engine`; null has Threadkeep run it again."),
     ] = UNSET
     applied: Annotated[
         bool | UnsetType,
