@@ -208,6 +208,7 @@ SUITES = (
             "tests/faults/test_programs_that_are_cut_off.py",
             "tests/faults/test_programs_that_misbehave.py",
             "tests/testing/test_crashes.py",
+            "tests/testing/test_other_agents.py",
             "tests/testing/test_processes.py",
         ),
         ("examples/orders", "src/threadkeep", "tests/faults", "tests/testing"),
@@ -403,8 +404,8 @@ SUITES = (
         ("scripts/page.py", "src/threadkeep", "tests/browser", "web"),
     ),
     Suite(
-        "above storage, on PostgreSQL what passes on SQLite",
-        ("tests/conformance", "tests/http", "tests/protocols", "tests/services"),
+        "above storage and in chaos, on PostgreSQL what passes on SQLite",
+        ("tests/chaos", "tests/conformance", "tests/http", "tests/protocols", "tests/services"),
         ("src/threadkeep",),
         twins_only=True,
     ),

@@ -512,7 +512,9 @@ class _ResponsesRules(_Rules):
         for name in self.entries(body.get("include", []), "include", least=0):
             self.require(name == "reasoning.encrypted_content", f"include: unknown {name!r}")
         if "text" in body:
-            self.format(self.fields(body["text"], "text").get("format"), "text.format")
+            text = self.fields(body["text"], "text")
+            if "format" in text:
+                self.format(text["format"], "text.format")
         reasoning = self.fields(body.get("reasoning", {}), "reasoning")
         self.require(reasoning.keys() <= {"effort", "summary"}, "reasoning: extra inputs are not permitted")
         self.cache_key(body)
