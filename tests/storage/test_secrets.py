@@ -160,7 +160,7 @@ def test_key_file_is_made_once_for_the_first_secret_and_for_nobody_else(tmp_path
     assert SecretBox(key_file=file).open(token) == VALUE
     SecretBox(key_file=file).seal(Secret(VALUE))
     assert file.read_text() == key
-    assert [it.name for it in file.parent.iterdir()] == [SECRET_KEY]
+    assert sorted(it.name for it in file.parent.iterdir()) == [".gitignore", SECRET_KEY]
 
 
 def test_key_of_the_settings_takes_over_from_the_file(tmp_path: Path):
