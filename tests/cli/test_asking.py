@@ -93,7 +93,11 @@ def test_nothing_hides_in_what_is_allowed():
 def test_call_can_be_allowed_only_after_all_of_its_arguments_were_shown(
     arguments: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("shutil.get_terminal_size", lambda **_: os.terminal_size((80, 24)))
+
+    def size(fallback: tuple[int, int] = (80, 24)) -> os.terminal_size:
+        return os.terminal_size(fallback)
+
+    monkeypatch.setattr("shutil.get_terminal_size", size)
     asked = request(ApprovalKind.TOOL, arguments=arguments)
     person = Person("y", "a", "s", "y")
     assert person.answer(asked) == TypedDecision(action="allow")

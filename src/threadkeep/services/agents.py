@@ -196,15 +196,12 @@ class Agents:
         """
         default = await self.default()
         current = await self.get_open(user, agent_id)
+        _check_version(current, expected_version)
         await self._check_others(user, revise(current), current)
 
         def change(agent: Agent) -> Agent:
             agent.check_open_to(user)
-            if expected_version not in {None, agent.version}:
-                raise PreconditionFailed(
-                    "The agent has changed since you read it. Reload it and try again.",
-                    details={"version": agent.version},
-                )
+            _check_version(agent, expected_version)
             revised = self._revised(user, agent, revise(agent), default)
             self._announce_programs(revised.settings)
             version = agent.version + 1
@@ -342,3 +339,11 @@ def _changed_fields(before: Agent, after: Agent) -> list[str]:
     """Names only: the audit log records who changed what, never a prompt or a secret."""
     names = [field.name for field in fields(AgentDraft)] + ["deleted_at"]
     return [name for name in names if getattr(before, name) != getattr(after, name)]
+
+
+def _check_version(agent: Agent, expected: int | None) -> None:
+    if expected not in {None, agent.version}:
+        raise PreconditionFailed(
+            "The agent has changed since you read it. Reload it and try again.",
+            details={"version": agent.version},
+        )

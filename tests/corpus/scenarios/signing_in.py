@@ -32,6 +32,7 @@ async def sign_in(stage: Stage) -> None:
     browser = PAGE | {"Cookie": accepted.headers["set-cookie"].partition(";")[0]}
     await stage.call("GET /api/me", user=None, headers=browser)
     sessions = (await stage.call("GET /api/me/sessions", user=None, headers=browser)).json()["items"]
+    await stage.call("POST /api/me/sessions/links", user=None, headers=browser)
     end = "DELETE /api/me/sessions/{session_id}"
     await stage.call(end, user=None, session_id=ADMIN, headers=browser)
     await stage.call(end, user=None, session_id=sessions[0]["id"], headers=browser)

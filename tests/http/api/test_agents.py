@@ -45,6 +45,8 @@ DEFAULT_SETTINGS: dict[str, Any] = {
     "starters": [],
     "icon": "letter",
     "color": "auto",
+    "agents": [],
+    "output": None,
 }
 WHOLE: dict[str, Any] = {
     "name": "法律顾问",
@@ -86,6 +88,8 @@ WHOLE: dict[str, Any] = {
         "starters": ["违约金是多少？", "Compare two contracts"],
         "icon": "scale",
         "color": "violet",
+        "agents": [],
+        "output": {"type": "object"},
     },
 }
 SHOWN_TO_ALL = {

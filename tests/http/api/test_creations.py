@@ -58,6 +58,7 @@ UNCOUNTED = {
     },
     "nobody has signed in yet": {"/api/sign-in/invitation", "/api/sign-in/invitation/accept"},
     "a turn that runs asks a model": {"/api/runs/v1/chat/completions"},
+    "ten links an hour": {"/api/me/sessions/links"},
     "work on what is there": {
         "/api/agents/{agent_id}/mcp-servers/{name}/test",
         "/api/agents/{agent_id}/documents/{document_id}/retry",
