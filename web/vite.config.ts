@@ -181,8 +181,8 @@ export default defineConfig({
     proxy: { "/api": { target: SERVER, changeOrigin: false } },
   },
   test: {
-    // A new document for each file takes longer than all tests.
-    isolate: false,
+    // Each file has a document of its own: in a shared one, what a file leaves behind can hang another's requests.
+    isolate: true,
     testTimeout: 60_000,
     projects: [
       {

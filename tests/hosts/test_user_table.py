@@ -126,7 +126,7 @@ async def test_conversations_go_with_the_hosts_user(
     run(url, f"DELETE FROM users WHERE id = '{bob}'")
     left = rows_of(url)
     # The default agent stays, and what belongs to no user.
-    own = {"tk_agents", "tk_meta", "tk_migrations", "tk_counters", "tk_jobs"}
+    own = {"tk_agents", "tk_meta", "tk_migrations", "tk_counters", "tk_jobs", "tk_signals"}
     own |= {"tk_prompt_texts", "tk_let_go_texts"}  # until the next cleanup
     assert {table for table, count in left.items() if count} <= own
 
